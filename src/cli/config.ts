@@ -1,0 +1,13 @@
+/** What the CLI takes from the process environment. */
+
+export interface CliEnvironment {
+  readonly debug: boolean;
+  readonly ci: boolean;
+}
+
+export function readCliEnvironment(env: NodeJS.ProcessEnv = process.env): CliEnvironment {
+  return {
+    debug: (env['SALLYPORT_DEBUG'] ?? '') !== '',
+    ci: (env['CI'] ?? '') !== '' && env['CI'] !== 'false',
+  };
+}

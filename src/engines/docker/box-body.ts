@@ -1,0 +1,63 @@
+/** A box in the Engine API's words. Pure: `sally explain` and the tests read what the engine would be sent. */
+
+import { type BoxRequest, porterMount, porterPath } from '../../protocol/box.ts';
+import type { ContainerBody } from './types.ts';
+
+export function boxBody(box: BoxRequest): ContainerBody {
+  const { limits } = box;
+  return {
+    Image: box.image,
+    // Replaces the image's own entrypoint and command: porter is the first process of every sandbox.
+    Entrypoint: [porterPath],
+    Cmd: [],
+    // Always uid:gid: a bare uid gets gid 0.
+    User: `${box.user.uid}:${box.user.gid}`,
+    Env: Object.entries(box.env).map(([name, value]) => `${name}=${value}`),
+    WorkingDir: box.workingDir,
+    Hostname: 'sallyport',
+    Labels: box.labels,
+    AttachStdin: true,
+    AttachStdout: true,
+    AttachStderr: true,
+    OpenStdin: true,
+    StdinOnce: false,
+    Tty: false,
+    StopSignal: 'SIGTERM',
+    HostConfig: {
+      NetworkMode: 'none',
+      CapDrop: ['ALL'],
+      SecurityOpt: ['no-new-privileges'],
+      ReadonlyRootfs: box.readOnlyRoot,
+      Privileged: false,
+      Memory: limits.memoryBytes,
+      // Equal to Memory: no swap on top of the limit.
+      MemorySwap: limits.memoryBytes,
+      NanoCpus: Math.round(limits.cpus * 1e9),
+      PidsLimit: limits.pids,
+      ShmSize: limits.shmBytes,
+      IpcMode: 'private',
+      LogConfig: { Type: 'none' },
+      Init: false,
+      Tmpfs: Object.fromEntries(
+        box.tmpfs.map((mount) => [
+          mount.target,
+          `rw,nosuid,nodev,${mount.exec ? 'exec' : 'noexec'},size=${mount.sizeBytes},mode=1777`,
+        ]),
+      ),
+      Ulimits: [
+        { Name: 'nofile', Soft: limits.nofile, Hard: limits.nofile },
+        { Name: 'core', Soft: 0, Hard: 0 },
+      ],
+      Mounts: [
+        {
+          Type: 'volume',
+          Source: box.porterVolume,
+          Target: porterMount,
+          ReadOnly: true,
+          VolumeOptions: { NoCopy: true },
+        },
+      ],
+      ...(box.runtime === undefined ? {} : { Runtime: box.runtime }),
+    },
+  };
+}

@@ -1,0 +1,41 @@
+/** What the process environment says about engines, read once at the edge and passed in everywhere else. */
+
+import { homedir, userInfo } from 'node:os';
+
+export interface EngineEnvironment {
+  readonly platform: NodeJS.Platform;
+  readonly home: string;
+  readonly uid: number;
+  readonly dockerHost?: string;
+  readonly dockerContext?: string;
+  readonly dockerConfigDir: string;
+  readonly dockerTlsVerify: boolean;
+  readonly dockerCertPath?: string;
+  readonly xdgRuntimeDir?: string;
+  readonly xdgConfigHome?: string;
+  readonly colimaHome?: string;
+}
+
+export function readEngineEnvironment(env: NodeJS.ProcessEnv = process.env): EngineEnvironment {
+  const home = env['HOME'] ?? homedir();
+  const set = (name: string): string | undefined => (env[name] === '' ? undefined : env[name]);
+  const dockerHost = set('DOCKER_HOST');
+  const dockerContext = set('DOCKER_CONTEXT');
+  const dockerCertPath = set('DOCKER_CERT_PATH');
+  const xdgRuntimeDir = set('XDG_RUNTIME_DIR');
+  const xdgConfigHome = set('XDG_CONFIG_HOME');
+  const colimaHome = set('COLIMA_HOME');
+  return {
+    platform: process.platform,
+    home,
+    uid: userInfo().uid,
+    dockerConfigDir: set('DOCKER_CONFIG') ?? `${home}/.docker`,
+    dockerTlsVerify: set('DOCKER_TLS_VERIFY') !== undefined,
+    ...(dockerHost === undefined ? {} : { dockerHost }),
+    ...(dockerContext === undefined ? {} : { dockerContext }),
+    ...(dockerCertPath === undefined ? {} : { dockerCertPath }),
+    ...(xdgRuntimeDir === undefined ? {} : { xdgRuntimeDir }),
+    ...(xdgConfigHome === undefined ? {} : { xdgConfigHome }),
+    ...(colimaHome === undefined ? {} : { colimaHome }),
+  };
+}

@@ -1,0 +1,15 @@
+import type { CallOptions, EngineConnection } from '../wire/connection.ts';
+
+export async function killContainer(
+  connection: EngineConnection,
+  id: string,
+  signal: string,
+  options: CallOptions = {},
+): Promise<void> {
+  await connection.json<void>({
+    method: 'POST',
+    path: `/containers/${id}/kill`,
+    query: { signal },
+    ...options,
+  });
+}

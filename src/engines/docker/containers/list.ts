@@ -1,0 +1,36 @@
+import type { CallOptions, EngineConnection } from '../wire/connection.ts';
+import { labelFilter } from '../wire/filters.ts';
+
+export interface ListedContainer {
+  readonly id: string;
+  readonly names: readonly string[];
+  readonly state: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+interface ListBody {
+  readonly Id: string;
+  readonly Names: string[];
+  readonly State: string;
+  readonly Labels: Record<string, string> | null;
+}
+
+/** Running or not, all that carry every one of `labels` (`key` or `key=value`). At least one is needed: see A12. */
+export async function listContainers(
+  connection: EngineConnection,
+  labels: readonly [string, ...string[]],
+  options: CallOptions = {},
+): Promise<readonly ListedContainer[]> {
+  const rows = await connection.json<ListBody[]>({
+    method: 'GET',
+    path: '/containers/json',
+    query: { all: true, filters: labelFilter(labels) },
+    ...options,
+  });
+  return rows.map((row) => ({
+    id: row.Id,
+    names: row.Names.map((name) => name.replace(/^\//, '')),
+    state: row.State,
+    labels: row.Labels ?? {},
+  }));
+}

@@ -1,0 +1,15 @@
+import type { CallOptions, EngineConnection } from '../wire/connection.ts';
+
+/** Starting a container that runs already is not an error. */
+export async function startContainer(
+  connection: EngineConnection,
+  id: string,
+  options: CallOptions = {},
+): Promise<void> {
+  await connection.json<void>({
+    method: 'POST',
+    path: `/containers/${id}/start`,
+    timeoutMs: 60_000,
+    ...options,
+  });
+}

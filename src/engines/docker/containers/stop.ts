@@ -1,0 +1,17 @@
+import type { CallOptions, EngineConnection } from '../wire/connection.ts';
+
+/** TERM, then KILL after `graceSeconds`. Stopping a container that does not run is not an error. */
+export async function stopContainer(
+  connection: EngineConnection,
+  id: string,
+  graceSeconds: number,
+  options: CallOptions = {},
+): Promise<void> {
+  await connection.json<void>({
+    method: 'POST',
+    path: `/containers/${id}/stop`,
+    query: { t: graceSeconds },
+    timeoutMs: (graceSeconds + 30) * 1000,
+    ...options,
+  });
+}

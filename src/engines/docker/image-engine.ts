@@ -1,0 +1,38 @@
+/** The image operations of this engine behind the port that image making declares. */
+
+import { SallyportError } from '../../protocol/errors.ts';
+import type { ImageEngine } from '../../sandboxes/ports.ts';
+import { buildImage } from './images/build.ts';
+import { importImage } from './images/import.ts';
+import { findImage } from './images/inspect.ts';
+import { pullImage } from './images/pull.ts';
+import { removeImage } from './images/remove.ts';
+import { tagImage } from './images/tag.ts';
+import { engineVersion } from './system/version.ts';
+import type { CallOptions, EngineConnection } from './wire/connection.ts';
+
+const within = (signal: AbortSignal | undefined): CallOptions => (signal === undefined ? {} : { signal });
+
+export function dockerImageEngine(connection: EngineConnection): ImageEngine {
+  return {
+    architecture: async (signal) => (await engineVersion(connection, within(signal))).architecture,
+    find: (reference, signal) => findImage(connection, reference, within(signal)),
+    pull: (reference, { progress, signal }) =>
+      pullImage(connection, reference, { progress, ...within(signal) }),
+    import: (rootfs, { changes, progress, signal }) =>
+      importImage(connection, rootfs, { changes }, { progress, ...within(signal) }),
+    build: async (context, request, { progress, signal }) => {
+      let id: string | undefined;
+      for await (const output of buildImage(connection, context, request, within(signal))) {
+        if (output.imageId !== undefined) id = output.imageId;
+        const message = output.text.trim();
+        if (message !== '') progress({ step: 'build', message });
+      }
+      if (id === undefined)
+        throw new SallyportError('engine_protocol', 'the engine built an image and named no id');
+      return id;
+    },
+    tag: (image, repository, tag) => tagImage(connection, image, { repository, tag }),
+    remove: (reference) => removeImage(connection, reference),
+  };
+}

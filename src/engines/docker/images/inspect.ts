@@ -1,0 +1,54 @@
+import { isSallyportError } from '../../../protocol/errors.ts';
+import type { CallOptions, EngineConnection } from '../wire/connection.ts';
+
+export interface Image {
+  readonly id: string;
+  readonly tags: readonly string[];
+  readonly digests: readonly string[];
+  readonly labels: Readonly<Record<string, string>>;
+  readonly sizeBytes: number;
+  readonly architecture: string;
+}
+
+interface ImageBody {
+  readonly Id: string;
+  readonly RepoTags?: string[] | null;
+  readonly RepoDigests?: string[] | null;
+  readonly Size: number;
+  readonly Architecture: string;
+  readonly Config?: { readonly Labels?: Record<string, string> | null } | null;
+}
+
+export async function inspectImage(
+  connection: EngineConnection,
+  reference: string,
+  options: CallOptions = {},
+): Promise<Image> {
+  const body = await connection.json<ImageBody>({
+    method: 'GET',
+    path: `/images/${reference}/json`,
+    notFound: 'image_missing',
+    ...options,
+  });
+  return {
+    id: body.Id,
+    tags: body.RepoTags ?? [],
+    digests: body.RepoDigests ?? [],
+    labels: body.Config?.Labels ?? {},
+    sizeBytes: body.Size,
+    architecture: body.Architecture,
+  };
+}
+
+export async function findImage(
+  connection: EngineConnection,
+  reference: string,
+  options: CallOptions = {},
+): Promise<Image | undefined> {
+  try {
+    return await inspectImage(connection, reference, options);
+  } catch (error) {
+    if (isSallyportError(error, 'image_missing')) return undefined;
+    throw error;
+  }
+}

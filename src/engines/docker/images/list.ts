@@ -1,0 +1,35 @@
+import type { CallOptions, EngineConnection } from '../wire/connection.ts';
+import { labelFilter } from '../wire/filters.ts';
+
+export interface ListedImage {
+  readonly id: string;
+  readonly tags: readonly string[];
+  readonly labels: Readonly<Record<string, string>>;
+  readonly sizeBytes: number;
+}
+
+interface ListBody {
+  readonly Id: string;
+  readonly RepoTags: string[] | null;
+  readonly Labels: Record<string, string> | null;
+  readonly Size: number;
+}
+
+export async function listImages(
+  connection: EngineConnection,
+  labels: readonly [string, ...string[]],
+  options: CallOptions = {},
+): Promise<readonly ListedImage[]> {
+  const rows = await connection.json<ListBody[]>({
+    method: 'GET',
+    path: '/images/json',
+    query: { filters: labelFilter(labels) },
+    ...options,
+  });
+  return rows.map((row) => ({
+    id: row.Id,
+    tags: row.RepoTags ?? [],
+    labels: row.Labels ?? {},
+    sizeBytes: row.Size,
+  }));
+}

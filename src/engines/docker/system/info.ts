@@ -1,0 +1,69 @@
+import type { CallOptions, EngineConnection } from '../wire/connection.ts';
+
+export interface EngineInfo {
+  readonly name: string;
+  readonly operatingSystem: string;
+  readonly storageDriver: string;
+  readonly dataRoot: string;
+  readonly cgroupVersion: string;
+  readonly cgroupDriver: string;
+  readonly runtimes: readonly string[];
+  readonly defaultRuntime: string;
+  /** As the engine lists them: `name=seccomp,profile=default`, `name=userns`, `name=rootless`. */
+  readonly securityOptions: readonly string[];
+  readonly cpus: number;
+  readonly memoryBytes: number;
+  readonly limits: {
+    readonly memory: boolean;
+    readonly cpu: boolean;
+    readonly pids: boolean;
+    readonly swap: boolean;
+  };
+  readonly warnings: readonly string[];
+}
+
+interface InfoBody {
+  readonly Name: string;
+  readonly OperatingSystem: string;
+  readonly Driver: string;
+  readonly DockerRootDir: string;
+  readonly CgroupVersion?: string;
+  readonly CgroupDriver: string;
+  readonly Runtimes?: Record<string, unknown>;
+  readonly DefaultRuntime: string;
+  readonly SecurityOptions?: string[] | null;
+  readonly NCPU: number;
+  readonly MemTotal: number;
+  readonly MemoryLimit: boolean;
+  readonly CpuCfsQuota: boolean;
+  readonly PidsLimit: boolean;
+  readonly SwapLimit: boolean;
+  readonly Warnings?: string[] | null;
+}
+
+export async function engineInfo(
+  connection: EngineConnection,
+  options: CallOptions = {},
+): Promise<EngineInfo> {
+  const body = await connection.json<InfoBody>({ method: 'GET', path: '/info', ...options });
+  return {
+    name: body.Name,
+    operatingSystem: body.OperatingSystem,
+    storageDriver: body.Driver,
+    dataRoot: body.DockerRootDir,
+    cgroupVersion: body.CgroupVersion ?? '1',
+    cgroupDriver: body.CgroupDriver,
+    runtimes: Object.keys(body.Runtimes ?? {}),
+    defaultRuntime: body.DefaultRuntime,
+    securityOptions: body.SecurityOptions ?? [],
+    cpus: body.NCPU,
+    memoryBytes: body.MemTotal,
+    limits: {
+      memory: body.MemoryLimit,
+      cpu: body.CpuCfsQuota,
+      pids: body.PidsLimit,
+      swap: body.SwapLimit,
+    },
+    warnings: body.Warnings ?? [],
+  };
+}

@@ -1,0 +1,19 @@
+import type { CallOptions, EngineConnection } from '../wire/connection.ts';
+import { labelFilter } from '../wire/filters.ts';
+import type { Volume } from './inspect.ts';
+
+export async function listVolumes(
+  connection: EngineConnection,
+  labels: readonly [string, ...string[]],
+  options: CallOptions = {},
+): Promise<readonly Volume[]> {
+  const body = await connection.json<{
+    Volumes: Array<{ Name: string; Labels: Record<string, string> | null }> | null;
+  }>({
+    method: 'GET',
+    path: '/volumes',
+    query: { filters: labelFilter(labels) },
+    ...options,
+  });
+  return (body.Volumes ?? []).map((volume) => ({ name: volume.Name, labels: volume.Labels ?? {} }));
+}

@@ -1,0 +1,98 @@
+/** The one place where the engine's failures become ours: socket errors, HTTP statuses, and the few texts that matter. */
+
+import type { IncomingMessage } from 'node:http';
+import { type ErrorCode, SallyportError } from '../../../protocol/errors.ts';
+
+const unreachable = new Set([
+  'ENOENT',
+  'ENOTDIR',
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ETIMEDOUT',
+  'EPIPE',
+]);
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+}
+
+export function connectionError(endpoint: string, cause: unknown): SallyportError {
+  const code = codeOf(cause);
+  const options = { cause, details: { endpoint } };
+  if (code === 'EACCES' || code === 'EPERM') {
+    return new SallyportError('engine_permission_denied', `permission denied on ${endpoint}`, options);
+  }
+  if (code.startsWith('HPE_')) {
+    return new SallyportError('engine_protocol', `${endpoint} does not speak HTTP`, options);
+  }
+  const reason = unreachable.has(code)
+    ? reasonOf(code)
+    : cause instanceof Error
+      ? cause.message
+      : 'unknown error';
+  return new SallyportError('engine_unreachable', `no engine at ${endpoint}: ${reason}`, options);
+}
+
+function reasonOf(code: string): string {
+  switch (code) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return 'there is no socket';
+    case 'ECONNREFUSED':
+      return 'connection refused';
+    case 'ECONNRESET':
+    case 'EPIPE':
+      return 'the connection was lost';
+    default:
+      return code;
+  }
+}
+
+/** `notFound` lets an operation say what a 404 means for it: a missing image is not a missing container. */
+export function statusError(
+  call: string,
+  status: number,
+  message: string,
+  notFound: ErrorCode = 'engine_not_found',
+): SallyportError {
+  const details = { call, status };
+  const text = `${call}: ${message}`;
+  if (isDiskFull(message)) return new SallyportError('disk_full', text, { details });
+  if (status === 404) return new SallyportError(notFound, text, { details });
+  if (status === 409) return new SallyportError('engine_conflict', text, { details });
+  return new SallyportError('engine_failed', text, { details });
+}
+
+/** The engine has no code for this one: it passes the kernel's words on, with a 500 or inside a progress stream. */
+export function isDiskFull(message: string): boolean {
+  return /no space left on device|disk quota exceeded/i.test(message);
+}
+
+const maxErrorBytes = 64 * 1024;
+
+/** The engine's own words from an error response; bounded, and never throws. */
+export async function readErrorMessage(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      length += chunk.length;
+      if (length > maxErrorBytes) break;
+      chunks.push(chunk);
+    }
+  } catch {
+    // The status line is what counts; a body that breaks off adds nothing.
+  }
+  const text = Buffer.concat(chunks).toString('utf8').trim();
+  try {
+    const body = JSON.parse(text) as { message?: unknown };
+    if (typeof body.message === 'string') return body.message;
+  } catch {
+    // Not JSON: the plain text is the message.
+  }
+  return text === '' ? `HTTP ${response.statusCode ?? 0}` : text;
+}

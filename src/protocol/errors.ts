@@ -1,0 +1,185 @@
+/**
+ * The error registry: every failure that Sallyport reports is one of these codes.
+ *
+ * A code is stable and is what programs match on; never match on message text. Its kind decides the HTTP status and
+ * the exit code, its advice says what to do next. `docs/errors.md` is generated from this table.
+ */
+
+export type ErrorKind =
+  | 'invalid'
+  | 'not_found'
+  | 'conflict'
+  | 'permission'
+  | 'unavailable'
+  | 'timeout'
+  | 'cancelled'
+  | 'unsupported'
+  | 'exhausted'
+  | 'internal';
+
+interface ErrorDefinition {
+  readonly kind: ErrorKind;
+  readonly summary: string;
+  readonly advice: string;
+}
+
+export const errorRegistry = {
+  engine_unreachable: {
+    kind: 'unavailable',
+    summary: 'No container engine answered.',
+    advice: 'Start your engine, or run `sally setup` to find, start or install one.',
+  },
+  engine_permission_denied: {
+    kind: 'permission',
+    summary: "The engine's socket exists but may not be opened by this user.",
+    advice: 'Join the group that owns the socket (`sudo usermod -aG docker $USER`), then log in again.',
+  },
+  engine_endpoint_invalid: {
+    kind: 'invalid',
+    summary: 'The engine address (DOCKER_HOST or a docker context) cannot be used.',
+    advice:
+      'Use unix:///path, tcp://host:port or ssh://user@host; `unset DOCKER_HOST` to look for a local engine.',
+  },
+  engine_too_old: {
+    kind: 'unsupported',
+    summary: 'The engine speaks an API older than 1.41 (Docker Engine 20.10).',
+    advice: 'Upgrade the engine to Docker Engine 20.10 or newer.',
+  },
+  engine_timeout: {
+    kind: 'timeout',
+    summary: 'The engine accepted a call and did not answer within its deadline.',
+    advice: 'The engine may be stuck: restart it, then run `sally doctor`.',
+  },
+  engine_not_found: {
+    kind: 'not_found',
+    summary: 'The engine knows no such container, volume, network or path.',
+    advice: 'It may have been removed by hand; `docker ps -a` shows what the engine has.',
+  },
+  engine_conflict: {
+    kind: 'conflict',
+    summary: 'The engine refused because of the state or the name of an existing object.',
+    advice: 'Another object has this name or is in use; remove it or choose another name.',
+  },
+  engine_protocol: {
+    kind: 'internal',
+    summary: 'The engine answered with something that is not the Docker Engine API.',
+    advice: 'Check that the address belongs to a Docker-compatible engine (`sally doctor`).',
+  },
+  engine_failed: {
+    kind: 'internal',
+    summary: 'The engine reported an error of its own.',
+    advice: "Read the engine's message above; its log has more.",
+  },
+  engine_start_failed: {
+    kind: 'unavailable',
+    summary: 'An installed engine was started but did not become ready in time.',
+    advice: "Read the engine's log named above, or start the engine by hand and try again.",
+  },
+  image_missing: {
+    kind: 'not_found',
+    summary: 'The image is not on this engine.',
+    advice: 'Run `sally image bootstrap` for the default image, or pull the image by its name.',
+  },
+  image_pull_failed: {
+    kind: 'unavailable',
+    summary: 'The registry did not give the image.',
+    advice: 'Check the name and the network; `sally image bootstrap` makes a base image without a registry.',
+  },
+  image_build_failed: {
+    kind: 'internal',
+    summary: 'An image could not be built.',
+    advice: 'Read the end of the build output above.',
+  },
+  setup_refused: {
+    kind: 'permission',
+    summary: 'Something must be installed and nobody agreed to it.',
+    advice: 'Run `sally setup --yes` to agree, or install Docker Engine yourself.',
+  },
+  setup_impossible: {
+    kind: 'unavailable',
+    summary: 'This machine has no engine and Sallyport cannot install one here.',
+    advice: 'Install Docker Engine, Docker Desktop, OrbStack, colima or Podman, then run `sally setup`.',
+  },
+  setup_failed: {
+    kind: 'internal',
+    summary: 'Installing or starting a part of the system failed.',
+    advice: 'Read the output above; `sally doctor` shows what is there.',
+  },
+  disk_full: {
+    kind: 'exhausted',
+    summary: 'There is not enough disk space.',
+    advice: 'Free some space (`docker system df` shows what the engine uses), then try again.',
+  },
+  porter_missing: {
+    kind: 'not_found',
+    summary: 'No porter binary for the architecture of this engine.',
+    advice: 'Run `npm run build` in a checkout, or reinstall the package.',
+  },
+  porter_corrupt: {
+    kind: 'internal',
+    summary: 'The porter that the engine would run is not the one that was put there.',
+    advice: 'Remove the volume named above; it is made again on the next run.',
+  },
+  porter_protocol: {
+    kind: 'internal',
+    summary: 'The sandbox sent something that the porter protocol does not allow.',
+    advice: 'The sandbox is no longer trusted and was stopped; create it again.',
+  },
+  porter_version: {
+    kind: 'unsupported',
+    summary: 'The sandbox was made by another version and speaks another porter protocol.',
+    advice: 'Create the sandbox again with this version.',
+  },
+  porter_gone: {
+    kind: 'unavailable',
+    summary: 'The connection to the sandbox ended before the answer came.',
+    advice: 'The sandbox may have been stopped or run out of memory; run the command again.',
+  },
+  exec_start_failed: {
+    kind: 'invalid',
+    summary: 'The command could not be started inside the sandbox.',
+    advice: 'Check that the program exists in the image and may be executed.',
+  },
+  usage: {
+    kind: 'invalid',
+    summary: 'The command line or an option value is wrong.',
+    advice: 'See `sally --help`, or `--help` of the command.',
+  },
+  cancelled: {
+    kind: 'cancelled',
+    summary: 'The work was cancelled before it was done.',
+    advice: 'Nothing half-made was left; run it again when you like.',
+  },
+} as const satisfies Record<string, ErrorDefinition>;
+
+export type ErrorCode = keyof typeof errorRegistry;
+
+/** Facts that belong to one failure (ids, paths, statuses): for programs, and for the `--json` output. */
+export type ErrorDetails = Readonly<Record<string, string | number | boolean | readonly string[]>>;
+
+export interface ErrorOptions {
+  readonly details?: ErrorDetails;
+  /** Replaces the registry's advice where the place of failure knows better. */
+  readonly advice?: string;
+  readonly cause?: unknown;
+}
+
+export class SallyportError extends Error {
+  override readonly name = 'SallyportError';
+  readonly code: ErrorCode;
+  readonly kind: ErrorKind;
+  readonly advice: string;
+  readonly details: ErrorDetails;
+
+  constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.kind = errorRegistry[code].kind;
+    this.advice = options.advice ?? errorRegistry[code].advice;
+    this.details = options.details ?? {};
+  }
+}
+
+export function isSallyportError(error: unknown, code?: ErrorCode): error is SallyportError {
+  return error instanceof SallyportError && (code === undefined || error.code === code);
+}

@@ -1,0 +1,29 @@
+/** The labels on everything that Sallyport makes in an engine. What does not carry `owned` is never touched (A12). */
+
+export const label = {
+  /** `true` on every object of ours. */
+  owned: 'dev.sallyport.owned',
+  /** Whose object this is: see `ownerId`. Absent on caches that users share (porter volumes, images). */
+  owner: 'dev.sallyport.owner',
+  kind: 'dev.sallyport.kind',
+  /** The hash of the inputs that a cached object was made from. */
+  inputs: 'dev.sallyport.inputs',
+  version: 'dev.sallyport.version',
+  /** Set by the test suite on what it makes itself. */
+  test: 'dev.sallyport.test',
+} as const;
+
+export type OwnedKind =
+  | 'sandbox'
+  | 'porter'
+  | 'porter-filler'
+  | 'image-base'
+  | 'image-test'
+  | 'image-bootstrap';
+
+export function ownedLabels(
+  kind: OwnedKind,
+  more: Readonly<Record<string, string>> = {},
+): Record<string, string> {
+  return { [label.owned]: 'true', [label.kind]: kind, ...more };
+}
