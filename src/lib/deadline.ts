@@ -16,14 +16,18 @@ export function deadline(
 ): Deadline {
   const controller = new AbortController();
   let expired = false;
-  const timer = setTimeout(() => {
-    if (goOn()) {
-      timer.refresh();
-      return;
-    }
-    expired = true;
-    controller.abort(new Error(`no answer within ${timeoutMs} ms`));
-  }, timeoutMs);
+  // A longer timer would overflow and fire at once.
+  const timer = setTimeout(
+    () => {
+      if (goOn()) {
+        timer.refresh();
+        return;
+      }
+      expired = true;
+      controller.abort(new Error(`no answer within ${timeoutMs} ms`));
+    },
+    Math.min(timeoutMs, 2 ** 31 - 1),
+  );
   const onAbort = (): void => controller.abort(parent?.reason);
   if (parent?.aborted) onAbort();
   else parent?.addEventListener('abort', onAbort, { once: true });

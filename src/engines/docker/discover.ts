@@ -11,6 +11,8 @@ export interface Attempt {
   readonly source: string;
   readonly endpoint: string;
   readonly outcome: 'answered' | 'failed';
+  /** The user's explicit choice: nothing else was tried after it. */
+  readonly exclusive: boolean;
   readonly error?: SallyportError;
 }
 
@@ -31,7 +33,9 @@ export async function discoverEngine(
 ): Promise<Discovery> {
   const attempts: Attempt[] = [];
   for (const candidate of await engineCandidates(env, options.privateSocket)) {
-    options.signal?.throwIfAborted();
+    if (options.signal?.aborted === true) {
+      throw new SallyportError('cancelled', 'the search for an engine was cancelled');
+    }
     const result = await tryCandidate(candidate, options.signal);
     attempts.push(result.attempt);
     if (result.found !== undefined) return { found: result.found, attempts };
@@ -44,20 +48,20 @@ async function tryCandidate(
   candidate: Candidate,
   signal: AbortSignal | undefined,
 ): Promise<{ attempt: Attempt; found?: FoundEngine }> {
-  const { source, endpoint } = candidate;
+  const { source, endpoint, exclusive } = candidate;
   if (endpoint instanceof Error) {
-    return { attempt: { source, endpoint: '', outcome: 'failed', error: endpoint } };
+    return { attempt: { source, endpoint: '', outcome: 'failed', exclusive, error: endpoint } };
   }
   const name = describeEndpoint(endpoint);
   try {
     const connection = await connect(endpoint, signal === undefined ? {} : { signal });
     return {
-      attempt: { source, endpoint: name, outcome: 'answered' },
+      attempt: { source, endpoint: name, outcome: 'answered', exclusive },
       found: { source, endpoint, connection },
     };
   } catch (error) {
     if (!isSallyportError(error) || error.code === 'cancelled') throw error;
-    return { attempt: { source, endpoint: name, outcome: 'failed', error } };
+    return { attempt: { source, endpoint: name, outcome: 'failed', exclusive, error } };
   }
 }
 
@@ -72,6 +76,7 @@ export function discoveryError(attempts: readonly Attempt[]): SallyportError {
     'engine_timeout',
     'engine_too_old',
     'engine_protocol',
+    'engine_failed',
   ];
   for (const code of telling) {
     const match = attempts.find((attempt) => attempt.error?.code === code);

@@ -6,14 +6,16 @@ export async function createContainer(
   request: { readonly name?: string; readonly platform?: string; readonly body: ContainerBody },
   options: CallOptions = {},
 ): Promise<string> {
-  const answer = await connection.json<{ Id: string }>({
-    method: 'POST',
-    path: '/containers/create',
-    query: { name: request.name, platform: request.platform },
-    body: request.body,
-    notFound: 'image_missing',
-    timeoutMs: 60_000,
-    ...options,
-  });
-  return answer.Id;
+  return await connection.json<{ Id: string }, string>(
+    {
+      method: 'POST',
+      path: '/containers/create',
+      query: { name: request.name, platform: request.platform },
+      body: request.body,
+      notFound: 'image_missing',
+      timeoutMs: 60_000,
+      ...options,
+    },
+    (answer) => answer.Id.toString(),
+  );
 }

@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { CallOptions, EngineConnection } from '../wire/connection.ts';
+import { pathSegment } from '../wire/path-segment.ts';
 
 /** A tar stream of `path`, read from the engine only as fast as it is consumed. */
 export async function getArchive(
@@ -10,7 +11,7 @@ export async function getArchive(
 ): Promise<Readable> {
   return await connection.stream({
     method: 'GET',
-    path: `/containers/${id}/archive`,
+    path: `/containers/${pathSegment(id)}/archive`,
     query: { path },
     ...options,
   });

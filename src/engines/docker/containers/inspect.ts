@@ -1,4 +1,5 @@
 import type { CallOptions, EngineConnection } from '../wire/connection.ts';
+import { pathSegment } from '../wire/path-segment.ts';
 
 export interface ContainerState {
   readonly id: string;
@@ -31,20 +32,22 @@ export async function inspectContainer(
   id: string,
   options: CallOptions = {},
 ): Promise<ContainerState> {
-  const body = await connection.json<InspectBody>({
-    method: 'GET',
-    path: `/containers/${id}/json`,
-    ...options,
-  });
-  return {
-    id: body.Id,
-    name: body.Name.replace(/^\//, ''),
-    image: body.Image,
-    labels: body.Config.Labels ?? {},
-    status: body.State.Status,
-    running: body.State.Running,
-    exitCode: body.State.ExitCode,
-    oomKilled: body.State.OOMKilled,
-    hostConfig: body.HostConfig,
-  };
+  return await connection.json<InspectBody, ContainerState>(
+    {
+      method: 'GET',
+      path: `/containers/${pathSegment(id)}/json`,
+      ...options,
+    },
+    (body) => ({
+      id: body.Id,
+      name: body.Name.replace(/^\//, ''),
+      image: body.Image,
+      labels: body.Config.Labels ?? {},
+      status: body.State.Status,
+      running: body.State.Running,
+      exitCode: body.State.ExitCode,
+      oomKilled: body.State.OOMKilled,
+      hostConfig: body.HostConfig,
+    }),
+  );
 }

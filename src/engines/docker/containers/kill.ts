@@ -1,4 +1,5 @@
 import type { CallOptions, EngineConnection } from '../wire/connection.ts';
+import { pathSegment } from '../wire/path-segment.ts';
 
 export async function killContainer(
   connection: EngineConnection,
@@ -8,7 +9,7 @@ export async function killContainer(
 ): Promise<void> {
   await connection.json<void>({
     method: 'POST',
-    path: `/containers/${id}/kill`,
+    path: `/containers/${pathSegment(id)}/kill`,
     query: { signal },
     ...options,
   });

@@ -21,16 +21,19 @@ export async function listContainers(
   labels: readonly [string, ...string[]],
   options: CallOptions = {},
 ): Promise<readonly ListedContainer[]> {
-  const rows = await connection.json<ListBody[]>({
-    method: 'GET',
-    path: '/containers/json',
-    query: { all: true, filters: labelFilter(labels) },
-    ...options,
-  });
-  return rows.map((row) => ({
-    id: row.Id,
-    names: row.Names.map((name) => name.replace(/^\//, '')),
-    state: row.State,
-    labels: row.Labels ?? {},
-  }));
+  return await connection.json<ListBody[], readonly ListedContainer[]>(
+    {
+      method: 'GET',
+      path: '/containers/json',
+      query: { all: true, filters: labelFilter(labels) },
+      ...options,
+    },
+    (rows) =>
+      rows.map((row) => ({
+        id: row.Id,
+        names: row.Names.map((name) => name.replace(/^\//, '')),
+        state: row.State,
+        labels: row.Labels ?? {},
+      })),
+  );
 }

@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { CallOptions, EngineConnection } from '../wire/connection.ts';
+import { pathSegment } from '../wire/path-segment.ts';
 
 /** Unpacks a tar stream below `path`, which must exist in the container. */
 export async function putArchive(
@@ -11,7 +12,7 @@ export async function putArchive(
 ): Promise<void> {
   await connection.json<void>({
     method: 'PUT',
-    path: `/containers/${id}/archive`,
+    path: `/containers/${pathSegment(id)}/archive`,
     query: { path, noOverwriteDirNonDir: true },
     headers: { 'Content-Type': 'application/x-tar' },
     upload: archive,

@@ -1,5 +1,6 @@
 import { isSallyportError } from '../../../protocol/errors.ts';
 import type { CallOptions, EngineConnection } from '../wire/connection.ts';
+import { pathSegment } from '../wire/path-segment.ts';
 
 /** Kills and deletes, with the anonymous volumes. A container that is gone already, or going, is not an error. */
 export async function removeContainer(
@@ -10,7 +11,7 @@ export async function removeContainer(
   try {
     await connection.json<void>({
       method: 'DELETE',
-      path: `/containers/${id}`,
+      path: `/containers/${pathSegment(id)}`,
       query: { force: true, v: true },
       timeoutMs: 60_000,
       ...options,
@@ -34,7 +35,7 @@ async function waitUntilRemoved(
   try {
     await connection.json<unknown>({
       method: 'POST',
-      path: `/containers/${id}/wait`,
+      path: `/containers/${pathSegment(id)}/wait`,
       query: { condition: 'removed' },
       timeoutMs: 60_000,
       ...options,

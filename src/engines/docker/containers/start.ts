@@ -1,4 +1,5 @@
 import type { CallOptions, EngineConnection } from '../wire/connection.ts';
+import { pathSegment } from '../wire/path-segment.ts';
 
 /** Starting a container that runs already is not an error. */
 export async function startContainer(
@@ -8,7 +9,7 @@ export async function startContainer(
 ): Promise<void> {
   await connection.json<void>({
     method: 'POST',
-    path: `/containers/${id}/start`,
+    path: `/containers/${pathSegment(id)}/start`,
     timeoutMs: 60_000,
     ...options,
   });

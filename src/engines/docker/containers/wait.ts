@@ -1,4 +1,5 @@
 import type { CallOptions, EngineConnection } from '../wire/connection.ts';
+import { pathSegment } from '../wire/path-segment.ts';
 
 /** Resolves with the exit code when the container is not running any more. The caller chooses how long that may take. */
 export async function waitForExit(
@@ -6,11 +7,13 @@ export async function waitForExit(
   id: string,
   options: CallOptions & { readonly timeoutMs: number },
 ): Promise<number> {
-  const answer = await connection.json<{ StatusCode: number }>({
-    method: 'POST',
-    path: `/containers/${id}/wait`,
-    query: { condition: 'not-running' },
-    ...options,
-  });
-  return answer.StatusCode;
+  return await connection.json<{ StatusCode: number }, number>(
+    {
+      method: 'POST',
+      path: `/containers/${pathSegment(id)}/wait`,
+      query: { condition: 'not-running' },
+      ...options,
+    },
+    (answer) => answer.StatusCode,
+  );
 }

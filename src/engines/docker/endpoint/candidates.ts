@@ -5,6 +5,7 @@
  * untrusted code on another machine than the chosen one is not a harmless fallback.
  */
 
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SallyportError } from '../../../protocol/errors.ts';
 import { isSallyportError } from '../../../protocol/errors.ts';
@@ -31,10 +32,16 @@ async function attempt<T>(read: () => T | Promise<T>): Promise<T | SallyportErro
 function environmentTls(env: EngineEnvironment): TlsFiles | undefined {
   if (!env.dockerTlsVerify && env.dockerCertPath === undefined) return undefined;
   const folder = env.dockerCertPath ?? env.dockerConfigDir;
+  const [caPath, certPath, keyPath] = [
+    join(folder, 'ca.pem'),
+    join(folder, 'cert.pem'),
+    join(folder, 'key.pem'),
+  ];
+  // As the docker CLI has it: a client certificate is sent where there is one; verifying needs the CA.
+  const hasClient = existsSync(certPath) || existsSync(keyPath);
   return {
-    caPath: join(folder, 'ca.pem'),
-    certPath: join(folder, 'cert.pem'),
-    keyPath: join(folder, 'key.pem'),
+    ...(env.dockerTlsVerify || existsSync(caPath) ? { caPath } : {}),
+    ...(hasClient ? { certPath, keyPath } : {}),
     skipVerify: !env.dockerTlsVerify,
   };
 }
@@ -44,7 +51,7 @@ export function knownSockets(
   env: EngineEnvironment,
   privateSocket?: string,
 ): ReadonlyArray<{ readonly source: string; readonly path: string }> {
-  const runtimeDir = env.xdgRuntimeDir ?? `/run/user/${env.uid}`;
+  const runtimeDir = env.xdgRuntimeDir ?? (env.platform === 'linux' ? `/run/user/${env.uid}` : undefined);
   const colimaHomes = [
     env.colimaHome,
     `${env.home}/.colima`,
@@ -58,8 +65,12 @@ export function knownSockets(
     ...colimaHomes
       .filter((home) => home !== undefined)
       .map((home) => ({ source: 'colima', path: `${home}/default/docker.sock` })),
-    { source: 'rootless Docker', path: `${runtimeDir}/docker.sock` },
-    { source: 'rootless Podman', path: `${runtimeDir}/podman/podman.sock` },
+    ...(runtimeDir === undefined
+      ? []
+      : [
+          { source: 'rootless Docker', path: `${runtimeDir}/docker.sock` },
+          { source: 'rootless Podman', path: `${runtimeDir}/podman/podman.sock` },
+        ]),
     { source: 'Podman', path: '/run/podman/podman.sock' },
     { source: 'Podman machine', path: `${env.home}/.local/share/containers/podman/machine/podman.sock` },
     ...(privateSocket === undefined ? [] : [{ source: "Sallyport's private engine", path: privateSocket }]),

@@ -7,7 +7,7 @@ import { SallyportError } from '../../../protocol/errors.ts';
 import { type Endpoint, parseEndpoint, type TlsFiles } from './endpoint.ts';
 
 interface ContextMeta {
-  readonly Endpoints?: { readonly docker?: { readonly Host?: string; readonly SkipTLSVerify?: boolean } };
+  readonly Endpoints?: { readonly docker?: { readonly Host?: unknown; readonly SkipTLSVerify?: unknown } };
 }
 
 async function readJson(path: string): Promise<unknown> {
@@ -15,7 +15,8 @@ async function readJson(path: string): Promise<unknown> {
   try {
     text = await readFile(path, 'utf8');
   } catch (cause) {
-    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return undefined;
+    const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
     throw new SallyportError('engine_endpoint_invalid', `cannot read ${path}`, { cause, details: { path } });
   }
   try {
@@ -43,7 +44,7 @@ export async function contextEndpoint(dockerConfigDir: string, name: string): Pr
     | ContextMeta
     | undefined;
   const docker = meta?.Endpoints?.docker;
-  if (docker?.Host === undefined || docker.Host === '') {
+  if (typeof docker?.Host !== 'string' || docker.Host === '') {
     throw new SallyportError(
       'engine_endpoint_invalid',
       `docker context ${JSON.stringify(name)} does not exist`,

@@ -43,42 +43,54 @@ export function parseEndpoint(address: string, tls?: TlsFiles): Endpoint {
   if (address.startsWith('unix://')) {
     const path = address.slice('unix://'.length);
     if (!path.startsWith('/')) throw invalid(address, 'the socket path must be absolute');
+    if (path.includes('\0')) throw invalid(address, 'the socket path is not usable');
     return { kind: 'unix', path };
   }
+  const [, scheme = ''] = /^([a-z]+):\/\//i.exec(address) ?? [];
   let url: URL;
   try {
-    url = new URL(address);
+    // Parsed as `tcp:`, because the parser drops the default port of `http:` and `https:` even where it is written out.
+    url = new URL(address.replace(/^https?:/i, 'tcp:'));
   } catch (cause) {
     throw invalid(address, `not an address (${cause instanceof Error ? cause.message : 'unparsable'})`);
   }
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
-  switch (url.protocol) {
-    case 'tcp:':
-    case 'http:':
-    case 'https:': {
+  switch (scheme.toLowerCase()) {
+    case 'tcp':
+    case 'http':
+    case 'https': {
       if (host === '') throw invalid(address, 'no host');
       if (url.pathname !== '' && url.pathname !== '/') throw invalid(address, 'a path is not supported');
-      const secured = tls ?? (url.protocol === 'https:' ? { skipVerify: false } : undefined);
-      // `http:` and `https:` drop their default port while parsing; docker's own defaults are 2375 and 2376.
+      if (url.username !== '' || url.password !== '') throw invalid(address, 'a user name is not supported');
+      const secured = tls ?? (scheme.toLowerCase() === 'https' ? { skipVerify: false } : undefined);
       const port = url.port === '' ? (secured === undefined ? 2375 : 2376) : Number(url.port);
       return secured === undefined ? { kind: 'tcp', host, port } : { kind: 'tcp', host, port, tls: secured };
     }
-    case 'ssh:': {
+    case 'ssh': {
       // SECURITY: the host becomes an argument of ssh; a leading dash would be read as an option.
       if (host === '' || host.startsWith('-')) throw invalid(address, 'no usable host');
-      if (url.username.startsWith('-')) throw invalid(address, 'the user name is not usable');
+      const user = decode(url.username);
+      if (user === undefined || user.startsWith('-')) throw invalid(address, 'the user name is not usable');
       if (url.password !== '') throw invalid(address, 'a password in the address is not supported');
       if (url.pathname !== '' && url.pathname !== '/') throw invalid(address, 'a path is not supported');
       return {
         kind: 'ssh',
         host,
-        ...(url.username === '' ? {} : { user: decodeURIComponent(url.username) }),
+        ...(user === '' ? {} : { user }),
         ...(url.port === '' ? {} : { port: Number(url.port) }),
       };
     }
-    case 'npipe:':
+    case 'npipe':
       throw invalid(address, 'Windows named pipes are not supported; use WSL 2');
     default:
-      throw invalid(address, `unknown scheme ${url.protocol}//`);
+      throw invalid(address, scheme === '' ? 'no scheme' : `unknown scheme ${scheme}://`);
+  }
+}
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
   }
 }

@@ -1,8 +1,7 @@
 import type { Readable } from 'node:stream';
-import { SallyportError } from '../../../protocol/errors.ts';
 import type { Labels } from '../types.ts';
 import type { CallOptions, EngineConnection } from '../wire/connection.ts';
-import { progressLines } from './progress-stream.ts';
+import { beforeStream, progressLines } from './progress-stream.ts';
 
 export interface BuildRequest {
   readonly dockerfile?: string;
@@ -30,36 +29,35 @@ export async function* buildImage(
   request: BuildRequest,
   options: CallOptions = {},
 ): AsyncGenerator<BuildOutput> {
-  const stream = await connection.stream({
-    method: 'POST',
-    path: '/build',
-    query: {
-      version: '1',
-      dockerfile: request.dockerfile,
-      t: request.tag,
-      buildargs: JSON.stringify(request.buildArgs ?? {}),
-      labels: JSON.stringify(request.labels ?? {}),
-      networkmode: request.networkMode,
-      nocache: request.noCache,
-      platform: request.platform,
-      rm: true,
-      forcerm: true,
-    },
-    headers: { 'Content-Type': 'application/x-tar' },
-    upload: context,
-    notFound: 'image_missing',
-    timeoutMs: 300_000,
-    ...options,
-  });
+  const stream = await connection
+    .stream({
+      method: 'POST',
+      path: '/build',
+      query: {
+        version: '1',
+        dockerfile: request.dockerfile,
+        t: request.tag,
+        buildargs: JSON.stringify(request.buildArgs ?? {}),
+        labels: JSON.stringify(request.labels ?? {}),
+        networkmode: request.networkMode,
+        nocache: request.noCache,
+        platform: request.platform,
+        rm: true,
+        forcerm: true,
+      },
+      headers: { 'Content-Type': 'application/x-tar' },
+      upload: context,
+      notFound: 'image_missing',
+      timeoutMs: 300_000,
+      ...options,
+    })
+    .catch(beforeStream('image_build_failed'));
   try {
     for await (const line of progressLines(stream, 'build', 'image_build_failed')) {
       if (line.stream !== undefined) yield { text: line.stream };
       else if (line.aux?.ID !== undefined) yield { text: '', imageId: line.aux.ID };
       else if (line.status !== undefined) yield { text: `${line.id ? `${line.id}: ` : ''}${line.status}\n` };
     }
-  } catch (error) {
-    if (error instanceof SallyportError || options.signal?.aborted !== true) throw error;
-    throw new SallyportError('cancelled', 'the build was cancelled', { cause: error });
   } finally {
     stream.destroy();
   }

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { type Progress, silent } from '../../../lib/progress.ts';
 import { SallyportError } from '../../../protocol/errors.ts';
 import type { CallOptions, EngineConnection } from '../wire/connection.ts';
-import { progressLines } from './progress-stream.ts';
+import { beforeStream, progressLines } from './progress-stream.ts';
 
 /**
  * Makes an image of one layer from a tar stream of a root file system; `changes` are Dockerfile lines (`LABEL …`).
@@ -25,14 +25,16 @@ export async function importImage(
   if (request.repository !== undefined) query.set('repo', request.repository);
   if (request.tag !== undefined) query.set('tag', request.tag);
   if (request.platform !== undefined) query.set('platform', request.platform);
-  const stream = await connection.stream({
-    method: 'POST',
-    path: `/images/create?${query}${changes}`,
-    headers: { 'Content-Type': 'application/x-tar' },
-    upload: rootfs,
-    timeoutMs: 300_000,
-    ...call,
-  });
+  const stream = await connection
+    .stream({
+      method: 'POST',
+      path: `/images/create?${query}${changes}`,
+      headers: { 'Content-Type': 'application/x-tar' },
+      upload: rootfs,
+      timeoutMs: 300_000,
+      ...call,
+    })
+    .catch(beforeStream('image_build_failed'));
   let id: string | undefined;
   for await (const line of progressLines(stream, 'import image', 'image_build_failed')) {
     if (line.status?.startsWith('sha256:')) id = line.status;

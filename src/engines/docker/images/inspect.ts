@@ -1,5 +1,6 @@
 import { isSallyportError } from '../../../protocol/errors.ts';
 import type { CallOptions, EngineConnection } from '../wire/connection.ts';
+import { imagePath } from '../wire/path-segment.ts';
 
 export interface Image {
   readonly id: string;
@@ -24,20 +25,22 @@ export async function inspectImage(
   reference: string,
   options: CallOptions = {},
 ): Promise<Image> {
-  const body = await connection.json<ImageBody>({
-    method: 'GET',
-    path: `/images/${reference}/json`,
-    notFound: 'image_missing',
-    ...options,
-  });
-  return {
-    id: body.Id,
-    tags: body.RepoTags ?? [],
-    digests: body.RepoDigests ?? [],
-    labels: body.Config?.Labels ?? {},
-    sizeBytes: body.Size,
-    architecture: body.Architecture,
-  };
+  return await connection.json<ImageBody, Image>(
+    {
+      method: 'GET',
+      path: `/images/${imagePath(reference)}/json`,
+      notFound: 'image_missing',
+      ...options,
+    },
+    (body) => ({
+      id: body.Id,
+      tags: body.RepoTags ?? [],
+      digests: body.RepoDigests ?? [],
+      labels: body.Config?.Labels ?? {},
+      sizeBytes: body.Size,
+      architecture: body.Architecture,
+    }),
+  );
 }
 
 export async function findImage(

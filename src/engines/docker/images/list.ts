@@ -20,16 +20,19 @@ export async function listImages(
   labels: readonly [string, ...string[]],
   options: CallOptions = {},
 ): Promise<readonly ListedImage[]> {
-  const rows = await connection.json<ListBody[]>({
-    method: 'GET',
-    path: '/images/json',
-    query: { filters: labelFilter(labels) },
-    ...options,
-  });
-  return rows.map((row) => ({
-    id: row.Id,
-    tags: row.RepoTags ?? [],
-    labels: row.Labels ?? {},
-    sizeBytes: row.Size,
-  }));
+  return await connection.json<ListBody[], readonly ListedImage[]>(
+    {
+      method: 'GET',
+      path: '/images/json',
+      query: { filters: labelFilter(labels) },
+      ...options,
+    },
+    (rows) =>
+      rows.map((row) => ({
+        id: row.Id,
+        tags: row.RepoTags ?? [],
+        labels: row.Labels ?? {},
+        sizeBytes: row.Size,
+      })),
+  );
 }

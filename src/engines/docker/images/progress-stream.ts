@@ -1,7 +1,7 @@
 /** What pull, build and import have in common: a stream of JSON progress in which a failure is a line, not a status. */
 
 import type { Readable } from 'node:stream';
-import { type ErrorCode, SallyportError } from '../../../protocol/errors.ts';
+import { type ErrorCode, isSallyportError, SallyportError } from '../../../protocol/errors.ts';
 import { isDiskFull } from '../wire/errors.ts';
 import { jsonLines } from '../wire/json-lines.ts';
 
@@ -12,6 +12,14 @@ export interface ProgressLine {
   readonly error?: string;
   readonly aux?: { readonly ID?: string };
   readonly progressDetail?: { readonly current?: number; readonly total?: number };
+}
+
+/** Some failures come before the stream begins, as a plain error of the engine; they mean the same as the line would. */
+export function beforeStream(failure: ErrorCode): (error: unknown) => never {
+  return (error) => {
+    if (!isSallyportError(error, 'engine_failed')) throw error;
+    throw new SallyportError(failure, error.message, { cause: error, details: error.details });
+  };
 }
 
 export async function* progressLines(

@@ -2,7 +2,7 @@ import { type Progress, silent } from '../../../lib/progress.ts';
 import { formatSize } from '../../../lib/sizes.ts';
 import { SallyportError } from '../../../protocol/errors.ts';
 import type { CallOptions, EngineConnection } from '../wire/connection.ts';
-import { progressLines } from './progress-stream.ts';
+import { beforeStream, progressLines } from './progress-stream.ts';
 
 /** `name:tag` or `name@sha256:…`; a reference without either would pull every tag there is. */
 export async function pullImage(
@@ -14,14 +14,16 @@ export async function pullImage(
     throw new SallyportError('usage', `image reference ${reference} names no tag and no digest`);
   }
   const { progress = silent, platform, ...call } = options;
-  const stream = await connection.stream({
-    method: 'POST',
-    path: '/images/create',
-    query: { fromImage: reference, platform },
-    notFound: 'image_pull_failed',
-    timeoutMs: 120_000,
-    ...call,
-  });
+  const stream = await connection
+    .stream({
+      method: 'POST',
+      path: '/images/create',
+      query: { fromImage: reference, platform },
+      notFound: 'image_pull_failed',
+      timeoutMs: 120_000,
+      ...call,
+    })
+    .catch(beforeStream('image_pull_failed'));
   const layers = new Map<string, { current: number; total: number }>();
   for await (const line of progressLines(stream, `pull ${reference}`, 'image_pull_failed')) {
     const { current, total } = line.progressDetail ?? {};

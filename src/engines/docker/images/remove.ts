@@ -1,5 +1,6 @@
 import { isSallyportError } from '../../../protocol/errors.ts';
 import type { CallOptions, EngineConnection } from '../wire/connection.ts';
+import { imagePath } from '../wire/path-segment.ts';
 
 /** Removes a tag, or an image by id if nothing else names it. Absent is not an error. */
 export async function removeImage(
@@ -10,7 +11,7 @@ export async function removeImage(
   try {
     await connection.json<unknown>({
       method: 'DELETE',
-      path: `/images/${reference}`,
+      path: `/images/${imagePath(reference)}`,
       timeoutMs: 60_000,
       ...options,
     });

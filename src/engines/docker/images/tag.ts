@@ -1,4 +1,5 @@
 import type { CallOptions, EngineConnection } from '../wire/connection.ts';
+import { imagePath } from '../wire/path-segment.ts';
 
 export async function tagImage(
   connection: EngineConnection,
@@ -8,7 +9,7 @@ export async function tagImage(
 ): Promise<void> {
   await connection.json<void>({
     method: 'POST',
-    path: `/images/${image}/tag`,
+    path: `/images/${imagePath(image)}/tag`,
     query: { repo: target.repository, tag: target.tag },
     notFound: 'image_missing',
     ...options,

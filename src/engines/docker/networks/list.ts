@@ -12,13 +12,16 @@ export async function listNetworks(
   labels: readonly [string, ...string[]],
   options: CallOptions = {},
 ): Promise<readonly Network[]> {
-  const rows = await connection.json<
-    Array<{ Id: string; Name: string; Labels: Record<string, string> | null }>
-  >({
-    method: 'GET',
-    path: '/networks',
-    query: { filters: labelFilter(labels) },
-    ...options,
-  });
-  return rows.map((row) => ({ id: row.Id, name: row.Name, labels: row.Labels ?? {} }));
+  return await connection.json<
+    Array<{ Id: string; Name: string; Labels: Record<string, string> | null }>,
+    readonly Network[]
+  >(
+    {
+      method: 'GET',
+      path: '/networks',
+      query: { filters: labelFilter(labels) },
+      ...options,
+    },
+    (rows) => rows.map((row) => ({ id: row.Id, name: row.Name, labels: row.Labels ?? {} })),
+  );
 }

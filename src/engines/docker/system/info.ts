@@ -45,25 +45,27 @@ export async function engineInfo(
   connection: EngineConnection,
   options: CallOptions = {},
 ): Promise<EngineInfo> {
-  const body = await connection.json<InfoBody>({ method: 'GET', path: '/info', ...options });
-  return {
-    name: body.Name,
-    operatingSystem: body.OperatingSystem,
-    storageDriver: body.Driver,
-    dataRoot: body.DockerRootDir,
-    cgroupVersion: body.CgroupVersion ?? '1',
-    cgroupDriver: body.CgroupDriver,
-    runtimes: Object.keys(body.Runtimes ?? {}),
-    defaultRuntime: body.DefaultRuntime,
-    securityOptions: body.SecurityOptions ?? [],
-    cpus: body.NCPU,
-    memoryBytes: body.MemTotal,
-    limits: {
-      memory: body.MemoryLimit,
-      cpu: body.CpuCfsQuota,
-      pids: body.PidsLimit,
-      swap: body.SwapLimit,
-    },
-    warnings: body.Warnings ?? [],
-  };
+  return await connection.json<InfoBody, EngineInfo>(
+    { method: 'GET', path: '/info', ...options },
+    (body) => ({
+      name: body.Name,
+      operatingSystem: body.OperatingSystem,
+      storageDriver: body.Driver,
+      dataRoot: body.DockerRootDir,
+      cgroupVersion: body.CgroupVersion ?? '1',
+      cgroupDriver: body.CgroupDriver,
+      runtimes: Object.keys(body.Runtimes ?? {}),
+      defaultRuntime: body.DefaultRuntime,
+      securityOptions: body.SecurityOptions ?? [],
+      cpus: body.NCPU,
+      memoryBytes: body.MemTotal,
+      limits: {
+        memory: body.MemoryLimit,
+        cpu: body.CpuCfsQuota,
+        pids: body.PidsLimit,
+        swap: body.SwapLimit,
+      },
+      warnings: body.Warnings ?? [],
+    }),
+  );
 }

@@ -8,7 +8,12 @@ export interface Ping {
 
 /** The cheapest proof that an engine answers, and the source of its API version. Unversioned by design. */
 export async function ping(connection: EngineConnection, options: CallOptions = {}): Promise<Ping> {
-  const response = await connection.stream({ method: 'GET', path: '/_ping', ...options });
+  const response = await connection.stream({
+    method: 'GET',
+    path: '/_ping',
+    notFound: 'engine_protocol',
+    ...options,
+  });
   response.resume();
   const header = (name: string): string => {
     const value = response.headers[name];

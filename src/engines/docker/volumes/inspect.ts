@@ -1,5 +1,6 @@
 import { isSallyportError } from '../../../protocol/errors.ts';
 import type { CallOptions, EngineConnection } from '../wire/connection.ts';
+import { pathSegment } from '../wire/path-segment.ts';
 
 export interface Volume {
   readonly name: string;
@@ -12,12 +13,14 @@ export async function findVolume(
   options: CallOptions = {},
 ): Promise<Volume | undefined> {
   try {
-    const body = await connection.json<{ Name: string; Labels: Record<string, string> | null }>({
-      method: 'GET',
-      path: `/volumes/${name}`,
-      ...options,
-    });
-    return { name: body.Name, labels: body.Labels ?? {} };
+    return await connection.json<{ Name: string; Labels: Record<string, string> | null }, Volume>(
+      {
+        method: 'GET',
+        path: `/volumes/${pathSegment(name)}`,
+        ...options,
+      },
+      (body) => ({ name: body.Name, labels: body.Labels ?? {} }),
+    );
   } catch (error) {
     if (isSallyportError(error, 'engine_not_found')) return undefined;
     throw error;

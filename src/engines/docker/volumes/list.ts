@@ -7,13 +7,18 @@ export async function listVolumes(
   labels: readonly [string, ...string[]],
   options: CallOptions = {},
 ): Promise<readonly Volume[]> {
-  const body = await connection.json<{
-    Volumes: Array<{ Name: string; Labels: Record<string, string> | null }> | null;
-  }>({
-    method: 'GET',
-    path: '/volumes',
-    query: { filters: labelFilter(labels) },
-    ...options,
-  });
-  return (body.Volumes ?? []).map((volume) => ({ name: volume.Name, labels: volume.Labels ?? {} }));
+  return await connection.json<
+    {
+      Volumes: Array<{ Name: string; Labels: Record<string, string> | null }> | null;
+    },
+    readonly Volume[]
+  >(
+    {
+      method: 'GET',
+      path: '/volumes',
+      query: { filters: labelFilter(labels) },
+      ...options,
+    },
+    (body) => (body.Volumes ?? []).map((volume) => ({ name: volume.Name, labels: volume.Labels ?? {} })),
+  );
 }

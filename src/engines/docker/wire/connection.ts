@@ -6,11 +6,14 @@
  */
 
 import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http';
+import { Socket } from 'node:net';
 import type { Duplex, Readable } from 'node:stream';
 import { deadline } from '../../../lib/deadline.ts';
 import { type ErrorCode, SallyportError } from '../../../protocol/errors.ts';
+import { EngineBody } from './body.ts';
 import { connectionError, readErrorMessage, statusError } from './errors.ts';
 import type { Transport } from './transport.ts';
+import { Upload } from './upload.ts';
 
 export interface CallOptions {
   readonly signal?: AbortSignal;
@@ -32,6 +35,7 @@ export interface EngineCall extends CallOptions {
 
 export const defaultTimeoutMs = 30_000;
 const maxJsonBytes = 64 * 2 ** 20;
+const keepAliveMs = 30_000;
 
 export class EngineConnection {
   readonly endpoint: string;
@@ -44,40 +48,32 @@ export class EngineConnection {
     this.apiVersion = apiVersion;
   }
 
-  async json<T>(call: EngineCall): Promise<T> {
-    const limit = deadline(call.timeoutMs ?? defaultTimeoutMs, call.signal, uploadAdvances(call.upload));
+  /** `read` picks what is wanted out of the answer; an answer in which it is missing is not the Engine API's. */
+  async json<T, R = T>(call: EngineCall, read: (body: T) => R = (body) => body as unknown as R): Promise<R> {
+    const upload = call.upload === undefined ? undefined : new Upload(call.upload);
+    const limit = deadline(call.timeoutMs ?? defaultTimeoutMs, call.signal, upload?.advances);
     try {
-      const response = await this.#respond(call, limit.signal);
-      const chunks: Buffer[] = [];
-      let length = 0;
-      for await (const chunk of response as AsyncIterable<Buffer>) {
-        length += chunk.length;
-        if (length > maxJsonBytes) throw this.#protocolError(call, `more than ${maxJsonBytes} bytes`);
-        chunks.push(chunk);
-      }
-      const text = Buffer.concat(chunks).toString('utf8');
-      if (text.trim() === '') return undefined as T;
-      try {
-        return JSON.parse(text) as T;
-      } catch (cause) {
-        throw this.#protocolError(call, 'not JSON', cause);
-      }
+      const response = await this.#respond(call, upload, limit.signal);
+      const text = await this.#readText(call, response);
+      return this.#interpret(call, text, read);
     } catch (error) {
-      throw this.#explain(error, call, limit.expired());
+      throw this.#explain(error, call, limit.expired(), upload);
     } finally {
       limit.dispose();
     }
   }
 
-  /** The response with its body unread: whoever reads it slowly slows the engine down, not this process's memory. */
-  async stream(call: EngineCall): Promise<IncomingMessage> {
-    const limit = deadline(call.timeoutMs ?? defaultTimeoutMs, call.signal, uploadAdvances(call.upload));
+  /** The answer with its body unread. */
+  async stream(call: EngineCall): Promise<EngineBody> {
+    const upload = call.upload === undefined ? undefined : new Upload(call.upload);
+    const limit = deadline(call.timeoutMs ?? defaultTimeoutMs, call.signal, upload?.advances);
     try {
-      const response = await this.#respond(call, limit.signal);
-      destroyOnAbort(response, call.signal);
-      return response;
+      const response = await this.#respond(call, upload, limit.signal);
+      const body = new EngineBody(response, (error) => this.#explain(error, call, false, upload));
+      destroyOnAbort(body, call.signal);
+      return body;
     } catch (error) {
-      throw this.#explain(error, call, limit.expired());
+      throw this.#explain(error, call, limit.expired(), upload);
     } finally {
       limit.dispose();
     }
@@ -87,6 +83,8 @@ export class EngineConnection {
     const limit = deadline(call.timeoutMs ?? defaultTimeoutMs, call.signal);
     try {
       const socket = await this.#upgrade(call, limit.signal);
+      // A remote machine that vanishes sends no goodbye, and an attached stream may rightly be silent for hours.
+      if (socket instanceof Socket) socket.setKeepAlive(true, keepAliveMs);
       // An abort signal has no effect on a request once its connection was upgraded.
       destroyOnAbort(socket, call.signal);
       return socket;
@@ -102,64 +100,95 @@ export class EngineConnection {
     const options: RequestOptions = {
       method: call.method,
       path: `${prefix}${call.path}${queryString(call.query)}`,
-      headers: { Host: 'docker', ...headers, ...call.headers },
+      headers: { ...headers, ...call.headers },
       signal,
     };
     return this.#transport(options);
   }
 
-  async #respond(call: EngineCall, signal: AbortSignal): Promise<IncomingMessage> {
-    const { upload } = call;
-    const payload = call.body === undefined ? undefined : JSON.stringify(call.body);
-    const headers: Record<string, string> = {};
-    if (payload !== undefined) {
-      headers['Content-Type'] = 'application/json';
-      headers['Content-Length'] = String(Buffer.byteLength(payload));
-    } else if (upload !== undefined) {
-      headers['Transfer-Encoding'] = 'chunked';
-    }
-    const request = this.#open(call, signal, headers);
+  async #respond(
+    call: EngineCall,
+    upload: Upload | undefined,
+    signal: AbortSignal,
+  ): Promise<IncomingMessage> {
+    let request: ClientRequest | undefined;
     try {
+      const payload = call.body === undefined ? undefined : JSON.stringify(call.body);
+      const headers: Record<string, string> = {};
+      if (payload !== undefined) {
+        headers['Content-Type'] = 'application/json';
+        headers['Content-Length'] = String(Buffer.byteLength(payload));
+      } else if (upload !== undefined) {
+        headers['Transfer-Encoding'] = 'chunked';
+      }
+      const opened = this.#open(call, signal, headers);
+      request = opened;
       const response = await new Promise<IncomingMessage>((resolve, reject) => {
-        request.on('response', resolve);
-        request.on('error', reject);
-        if (upload === undefined) request.end(payload);
-        else {
-          upload.on('error', (error) => request.destroy(error));
-          upload.pipe(request);
-        }
+        opened.on('response', resolve);
+        // Stays for good: an error after the answer began reaches the reader through the answer.
+        opened.on('error', reject);
+        if (upload === undefined) opened.end(payload);
+        else upload.feed(opened);
       });
       return await this.#accept(call, response);
     } catch (error) {
       // The engine may refuse before it has read the whole body.
-      upload?.unpipe(request);
-      upload?.destroy();
-      request.destroy();
+      upload?.release();
+      request?.destroy();
       throw error;
+    }
+  }
+
+  async #readText(call: EngineCall, response: IncomingMessage): Promise<string> {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      length += chunk.length;
+      if (length > maxJsonBytes) throw this.#protocolError(call, `more than ${maxJsonBytes} bytes`);
+      chunks.push(chunk);
+    }
+    return Buffer.concat(chunks).toString('utf8');
+  }
+
+  #interpret<T, R>(call: EngineCall, text: string, read: (body: T) => R): R {
+    try {
+      return read((text.trim() === '' ? undefined : JSON.parse(text)) as T);
+    } catch (cause) {
+      const reason = cause instanceof SyntaxError ? 'the answer is not JSON' : 'the answer has another shape';
+      throw this.#protocolError(call, reason, cause);
     }
   }
 
   async #upgrade(call: EngineCall, signal: AbortSignal): Promise<Duplex> {
     const request = this.#open(call, signal, { Connection: 'Upgrade', Upgrade: 'tcp' });
-    return await new Promise<Duplex>((resolve, reject) => {
-      request.on('upgrade', (_response, socket, head) => {
-        if (head.length > 0) socket.unshift(head);
-        resolve(socket);
+    try {
+      return await new Promise<Duplex>((resolve, reject) => {
+        request.on('upgrade', (_response, socket, head) => {
+          // Until its new owner listens, an error must not end the process; 'close' tells the owner all the same.
+          socket.on('error', () => {});
+          if (head.length > 0) socket.unshift(head);
+          resolve(socket);
+        });
+        request.on('response', (response) => {
+          this.#accept(call, response).then(
+            () => reject(this.#protocolError(call, 'the connection was not upgraded')),
+            reject,
+          );
+        });
+        request.on('error', reject);
+        request.end();
       });
-      request.on('response', (response) => {
-        this.#accept(call, response).then(
-          () => reject(this.#protocolError(call, 'the connection was not upgraded')),
-          reject,
-        );
-      });
-      request.on('error', reject);
-      request.end();
-    });
+    } catch (error) {
+      request.destroy();
+      throw error;
+    }
   }
 
   async #accept(call: EngineCall, response: IncomingMessage): Promise<IncomingMessage> {
     const status = response.statusCode ?? 0;
-    if (status >= 200 && status < 400) return response;
+    // 304: the container is in the wanted state already.
+    if ((status >= 200 && status < 300) || status === 304) return response;
+    if (status < 400) throw this.#protocolError(call, `unexpected HTTP status ${status}`);
     const message = await readErrorMessage(response);
     throw statusError(describeCall(call), status, message, call.notFound);
   }
@@ -171,7 +200,7 @@ export class EngineConnection {
     });
   }
 
-  #explain(error: unknown, call: EngineCall, expired: boolean): SallyportError {
+  #explain(error: unknown, call: EngineCall, expired: boolean, upload?: Upload): Error {
     if (expired) {
       const timeoutMs = call.timeoutMs ?? defaultTimeoutMs;
       return new SallyportError(
@@ -183,25 +212,10 @@ export class EngineConnection {
     if (call.signal?.aborted === true) {
       return new SallyportError('cancelled', `${describeCall(call)} was cancelled`, { cause: error });
     }
+    if (upload?.failure !== undefined) return upload.failure;
     if (error instanceof SallyportError) return error;
     return connectionError(this.endpoint, error);
   }
-}
-
-/** True while the body still moves, or while its producer (not the engine) is the one that is slow. */
-function uploadAdvances(upload: Readable | undefined): () => boolean {
-  if (upload === undefined) return () => false;
-  let moved = false;
-  upload.on('data', () => {
-    moved = true;
-  });
-  // The listener above must not start the flow before the pipe is there to take it.
-  upload.pause();
-  return () => {
-    const goOn = moved || (!upload.readableEnded && upload.readableFlowing === true);
-    moved = false;
-    return goOn;
-  };
 }
 
 function describeCall(call: EngineCall): string {
@@ -221,7 +235,7 @@ function queryString(query: EngineCall['query']): string {
 function destroyOnAbort(stream: Readable | Duplex, signal: AbortSignal | undefined): void {
   if (signal === undefined) return;
   const onAbort = (): void => {
-    stream.destroy(new SallyportError('cancelled', 'the stream was cancelled'));
+    stream.destroy(new SallyportError('cancelled', 'the stream was cancelled', { cause: signal.reason }));
   };
   if (signal.aborted) onAbort();
   else {

@@ -2,6 +2,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import { type ErrorCode, SallyportError } from '../../../protocol/errors.ts';
+import { SshError } from './ssh.ts';
 
 const unreachable = new Set([
   'ENOENT',
@@ -20,14 +21,41 @@ function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 }
 
+/** Certificates that could not be verified, as Node names them (OpenSSL's X509_V_ERR_*, and its own host name check). */
+const untrusted =
+  /^(DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_(GET_ISSUER|VERIFY_)|CERT_|ERR_TLS_CERT_ALTNAME|HOSTNAME_MISMATCH|INVALID_CA)/;
+
 export function connectionError(endpoint: string, cause: unknown): SallyportError {
+  if (cause instanceof SallyportError) return cause;
+  if (cause instanceof SshError) return sshError(endpoint, cause);
   const code = codeOf(cause);
   const options = { cause, details: { endpoint } };
   if (code === 'EACCES' || code === 'EPERM') {
     return new SallyportError('engine_permission_denied', `permission denied on ${endpoint}`, options);
   }
-  if (code.startsWith('HPE_')) {
-    return new SallyportError('engine_protocol', `${endpoint} does not speak HTTP`, options);
+  if (untrusted.test(code)) {
+    const reason = cause instanceof Error ? cause.message : code;
+    return new SallyportError(
+      'engine_unreachable',
+      `the certificate of ${endpoint} is not trusted: ${reason}`,
+      {
+        ...options,
+        advice: 'Check the address and ca.pem in DOCKER_CERT_PATH (or in the docker context).',
+      },
+    );
+  }
+  if (/^ERR_SSL_.*ALERT.*(CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED)/.test(code)) {
+    return new SallyportError('engine_permission_denied', `${endpoint} refused our client certificate`, {
+      ...options,
+      advice: 'Put a cert.pem and key.pem that the engine accepts into DOCKER_CERT_PATH.',
+    });
+  }
+  if (code.startsWith('HPE_') || code === 'ERR_SSL_WRONG_VERSION_NUMBER') {
+    return new SallyportError(
+      'engine_protocol',
+      `${endpoint} does not speak ${code.startsWith('HPE_') ? 'HTTP' : 'TLS'}`,
+      options,
+    );
   }
   const reason = unreachable.has(code)
     ? reasonOf(code)
@@ -35,6 +63,15 @@ export function connectionError(endpoint: string, cause: unknown): SallyportErro
       ? cause.message
       : 'unknown error';
   return new SallyportError('engine_unreachable', `no engine at ${endpoint}: ${reason}`, options);
+}
+
+function sshError(endpoint: string, cause: SshError): SallyportError {
+  const host = endpoint.replace(/^ssh:\/\//, '');
+  return new SallyportError('engine_unreachable', `no engine at ${endpoint}: ssh: ${cause.message}`, {
+    cause,
+    details: { endpoint },
+    advice: `Make \`ssh ssh://${host} docker version\` work by hand first: known host key, log-in without a prompt.`,
+  });
 }
 
 function reasonOf(code: string): string {

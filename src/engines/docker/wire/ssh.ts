@@ -9,6 +9,11 @@ import type { Endpoint } from '../endpoint/endpoint.ts';
 
 type SshEndpoint = Extract<Endpoint, { kind: 'ssh' }>;
 
+/** ssh itself failed: not found, refused, host key unknown. Its message is ssh's own. */
+export class SshError extends Error {
+  override readonly name = 'SshError';
+}
+
 /** Pure, so that a test can show that no part of an address becomes an option. */
 export function sshArguments(endpoint: SshEndpoint): readonly string[] {
   return [
@@ -29,7 +34,8 @@ export function sshArguments(endpoint: SshEndpoint): readonly string[] {
 }
 
 export function dialOverSsh(endpoint: SshEndpoint): Duplex {
-  return new SshSocket(spawn('ssh', sshArguments(endpoint), { stdio: 'pipe' }));
+  // In a session of its own: a Ctrl-C at the terminal is for us, and cleaning up afterwards still needs the connection.
+  return new SshSocket(spawn('ssh', sshArguments(endpoint), { stdio: 'pipe', detached: true }));
 }
 
 const maxStderrBytes = 4096;
@@ -47,13 +53,14 @@ class SshSocket extends Duplex {
     child.stderr.on('data', (chunk: Buffer) => {
       this.#stderr = (this.#stderr + chunk.toString('utf8')).slice(-maxStderrBytes);
     });
-    child.stdin.on('error', () => {
+    for (const stream of [child.stdin, child.stdout, child.stderr]) {
       // ssh ended; its exit status below says why.
-    });
-    child.on('error', (error) => this.destroy(error));
+      stream.on('error', () => {});
+    }
+    child.on('error', (cause) => this.destroy(new SshError('the program ssh cannot be started', { cause })));
     child.on('close', (code) => {
       if (code === 0) this.push(null);
-      else this.destroy(new Error(`ssh: ${this.#stderr.trim() || `exit status ${code}`}`));
+      else this.destroy(new SshError(this.#stderr.trim() || `exit status ${code}`));
     });
   }
 
@@ -61,13 +68,13 @@ class SshSocket extends Duplex {
     this.#child.stdout.resume();
   }
 
-  override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
-    if (this.#child.stdin.write(chunk)) done();
-    else this.#child.stdin.once('drain', () => done());
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    // Called also when the write failed, so that nothing waits for a dead ssh.
+    this.#child.stdin.write(chunk, () => done());
   }
 
   override _final(done: () => void): void {
-    this.#child.stdin.end(done);
+    this.#child.stdin.end(() => done());
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
@@ -75,7 +82,13 @@ class SshSocket extends Duplex {
     done(error);
   }
 
-  // node:http calls these on every socket; they have no meaning for a pipe.
+  // node:http calls these on every socket.
+  destroySoon(): void {
+    if (!this.writableEnded) this.end();
+    if (this.writableFinished) this.destroy();
+    else this.once('finish', () => this.destroy());
+  }
+  // These have no meaning for a pipe.
   setTimeout(): this {
     return this;
   }

@@ -1,0 +1,37 @@
+/** Sandboxes on a Docker engine, behind the port that `sandboxes/` declares. */
+
+import type { BoxEngine } from '../../sandboxes/ports.ts';
+import { boxBody } from './box-body.ts';
+import { attachContainer } from './containers/attach.ts';
+import { createContainer } from './containers/create.ts';
+import { inspectContainer } from './containers/inspect.ts';
+import { removeContainer } from './containers/remove.ts';
+import { startContainer } from './containers/start.ts';
+import { ensurePorterVolume, type PorterProgram } from './porter-volume.ts';
+import { engineVersion } from './system/version.ts';
+import type { CallOptions, EngineConnection } from './wire/connection.ts';
+
+const within = (signal: AbortSignal | undefined): CallOptions => (signal === undefined ? {} : { signal });
+
+export function dockerBoxEngine(
+  connection: EngineConnection,
+  readPorter: (architecture: string) => Promise<PorterProgram>,
+): BoxEngine {
+  return {
+    providePorter: async (fillerImage, signal) => {
+      const { architecture } = await engineVersion(connection, within(signal));
+      return await ensurePorterVolume(
+        connection,
+        await readPorter(architecture),
+        fillerImage,
+        within(signal),
+      );
+    },
+    create: (box, signal) =>
+      createContainer(connection, { name: box.name, body: boxBody(box) }, within(signal)),
+    attach: (id, signal) => attachContainer(connection, id, within(signal)),
+    start: (id, signal) => startContainer(connection, id, within(signal)),
+    state: (id) => inspectContainer(connection, id),
+    remove: (id) => removeContainer(connection, id),
+  };
+}
