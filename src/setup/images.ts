@@ -1,0 +1,35 @@
+/** Puts an engine and image making together, for those that may not know both. */
+
+import { existsSync } from 'node:fs';
+import { dockerImageEngine } from '../engines/docker/image-engine.ts';
+import { engineInfo } from '../engines/docker/system/info.ts';
+import type { EngineConnection } from '../engines/docker/wire/connection.ts';
+import { type EnsuredImage, type EnsureImageOptions, ensureImage } from '../images/ensure-image.ts';
+import type { ImageKind } from '../images/recipe.ts';
+
+export interface MadeImage extends EnsuredImage {
+  readonly sizeBytes: number;
+}
+
+export async function makeImage(
+  kind: ImageKind,
+  connection: EngineConnection,
+  options: Omit<EnsureImageOptions, 'engine' | 'engineDataRoot'>,
+): Promise<MadeImage> {
+  const engine = dockerImageEngine(connection);
+  const dataRoot = await localDataRoot(connection);
+  const made = await ensureImage(kind, {
+    ...options,
+    engine,
+    ...(dataRoot === undefined ? {} : { engineDataRoot: dataRoot }),
+  });
+  const facts = await engine.find(made.id);
+  return { ...made, sizeBytes: facts?.sizeBytes ?? 0 };
+}
+
+/** Only a unix socket says that the engine may be on this machine; a virtual machine's path does not exist here. */
+async function localDataRoot(connection: EngineConnection): Promise<string | undefined> {
+  if (!connection.endpoint.startsWith('unix://')) return undefined;
+  const { dataRoot } = await engineInfo(connection);
+  return existsSync(dataRoot) ? dataRoot : undefined;
+}
