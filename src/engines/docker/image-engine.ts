@@ -3,6 +3,7 @@
 import { SallyportError } from '../../protocol/errors.ts';
 import type { ImageEngine } from '../../sandboxes/ports.ts';
 import { buildImage } from './images/build.ts';
+import { BuildSteps, removeBuildLeftovers } from './images/build-leftovers.ts';
 import { importImage } from './images/import.ts';
 import { findImage } from './images/inspect.ts';
 import { pullImage } from './images/pull.ts';
@@ -23,10 +24,17 @@ export function dockerImageEngine(connection: EngineConnection): ImageEngine {
       importImage(connection, rootfs, { changes }, { progress, ...within(signal) }),
     build: async (context, request, { progress, signal }) => {
       let id: string | undefined;
-      for await (const output of buildImage(connection, context, request, within(signal))) {
-        if (output.imageId !== undefined) id = output.imageId;
-        const message = output.text.trim();
-        if (message !== '') progress({ step: 'build', message });
+      const steps = new BuildSteps();
+      try {
+        for await (const output of buildImage(connection, context, request, within(signal))) {
+          if (output.imageId !== undefined) id = output.imageId;
+          steps.read(output.text);
+          const message = output.text.trim();
+          if (message !== '') progress({ step: 'build', message });
+        }
+      } catch (error) {
+        await removeBuildLeftovers(connection, steps);
+        throw error;
       }
       if (id === undefined)
         throw new SallyportError('engine_protocol', 'the engine built an image and named no id');

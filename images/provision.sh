@@ -1,0 +1,70 @@
+#!/bin/sh
+# Brings an image to the state that packages.txt and smoke.txt promise, then marks it as provisioned.
+#
+# Runs as root while the image is built, the same whether the image came from a registry or from mmdebstrap. In the second
+# case no package is missing, so it needs no network. The marker is written last: a failed step leaves no marked image.
+set -eu
+
+version=$1
+here=/opt/sallyport
+marker="$here/.provisioned.v$version"
+
+case $version in
+'' | *[!0-9]*)
+  echo "provision: PROVISION_VERSION must be a number, not '$version'" >&2
+  exit 1
+  ;;
+esac
+rm -f "$here"/.provisioned.v*
+
+# What mmdebstrap wrote for itself is the same list, under another name.
+rm -f /etc/dpkg/dpkg.cfg.d/99mmdebstrap
+mkdir -p /etc/dpkg/dpkg.cfg.d
+mv "$here/dpkg-excludes" /etc/dpkg/dpkg.cfg.d/sallyport
+
+missing=
+while read -r package; do
+  case $package in '' | '#'*) continue ;; esac
+  status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+  [ "$status" = installed ] || missing="$missing $package"
+done <"$here/packages.txt"
+
+if [ -n "$missing" ]; then
+  echo "provision: installing$missing"
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get -q update
+  # shellcheck disable=SC2086 # a list of names
+  apt-get -q -o Dpkg::Use-Pty=0 install -y --no-install-recommends $missing
+  apt-get clean
+  rm -rf /var/lib/apt/lists/*
+fi
+rm -rf /var/cache/apt/*.bin /var/cache/debconf/*-old /var/log/apt /var/log/dpkg.log /var/log/alternatives.log
+
+# Written by hand because the smallest root file system has no useradd.
+owner=$(awk -F: '$3 == 1000 { print $1 }' /etc/passwd)
+case $owner in
+sally) ;;
+'')
+  echo 'sally:x:1000:1000:sally:/home/sally:/bin/bash' >>/etc/passwd
+  echo 'sally:x:1000:' >>/etc/group
+  echo 'sally:*:19000:0:99999:7:::' >>/etc/shadow
+  ;;
+*)
+  echo "provision: uid 1000 already belongs to $owner" >&2
+  exit 1
+  ;;
+esac
+mkdir -p /home/sally /workspace
+cp -R /etc/skel/. /home/sally/
+chown -R 1000:1000 /home/sally /workspace
+
+while read -r check; do
+  case $check in '' | '#'*) continue ;; esac
+  if ! sh -c "$check" >/dev/null 2>&1 </dev/null; then
+    echo "provision: the smoke test failed: $check" >&2
+    exit 1
+  fi
+done <"$here/smoke.txt"
+
+: >"$marker"
+echo "provision: done ($marker)"

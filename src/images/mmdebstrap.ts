@@ -1,0 +1,88 @@
+/** How mmdebstrap is called and how it comes to be on this machine. Knows its arguments and its words, runs nothing long. */
+
+import { existsSync } from 'node:fs';
+import type { Progress, ProgressEvent } from '../lib/progress.ts';
+import { SallyportError } from '../protocol/errors.ts';
+import { startProgram } from './child-program.ts';
+import { canInstall, installPackages, isDebianLike } from './debian-packages.ts';
+import { type Recipe, suite } from './recipe.ts';
+
+const mergedUsrHooks = '/usr/share/mmdebstrap/hooks/merged-usr';
+
+/**
+ * Writes the tar to stdout. Without the merged-/usr hook the package `usrmerge` does that work, and brings 48 MB of Perl.
+ * The host's name and resolver, which mmdebstrap copies in, are nobody's business in an image.
+ */
+export function mmdebstrapArguments(recipe: Recipe): readonly string[] {
+  const merged = existsSync(mergedUsrHooks);
+  return [
+    '--verbose',
+    '--mode=auto',
+    '--format=tar',
+    `--variant=${recipe.variant}`,
+    `--architectures=${recipe.architecture}`,
+    `--include=${[...(merged ? ['usr-is-merged'] : []), ...recipe.packages].join(',')}`,
+    `--dpkgopt=${recipe.excludesPath}`,
+    ...(merged ? [`--hook-dir=${mergedUsrHooks}`] : []),
+    '--customize-hook=: >"$1/etc/hostname"; : >"$1/etc/resolv.conf"',
+    suite,
+    '-',
+  ];
+}
+
+/** Which lines of the verbose output people should see; a package that is set up counts as a step of the way. */
+export function bootstrapProgress(progress: Progress): (line: string) => void {
+  let done = 0;
+  const say = (message: string, more: Partial<ProgressEvent> = {}): void =>
+    progress({ step: 'bootstrap', message, ...more });
+  return (line) => {
+    const stage = /^I: (.+)$/.exec(line)?.[1];
+    if (stage !== undefined && !stage.startsWith('running --') && !stage.startsWith('skipping')) say(stage);
+    const name = /^(?:Unpacking|Setting up) (\S+)/.exec(line)?.[1];
+    if (name === undefined) return;
+    done += 1;
+    say(line.replace(/ \(.*/, ''), { current: done });
+  };
+}
+
+export async function programIsThere(name: string, args: readonly string[]): Promise<boolean> {
+  const program = startProgram(name, args, {
+    onLine: () => {},
+    stop: { signal: 'SIGTERM', to: 'group' },
+  });
+  const { exitCode } = await program.ended;
+  return exitCode === 0;
+}
+
+export interface RequireOptions {
+  readonly progress: Progress;
+  readonly consent: (packages: readonly string[]) => Promise<boolean>;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Makes sure that mmdebstrap can be run; asks before it installs. */
+export async function requireMmdebstrap({ progress, consent, signal }: RequireOptions): Promise<void> {
+  if (await programIsThere('mmdebstrap', ['--version'])) return;
+  if (!(await isDebianLike())) {
+    throw new SallyportError(
+      'setup_impossible',
+      'no registry gave the image, and this machine has no mmdebstrap to make one from packages',
+      {
+        advice:
+          'Give the engine access to a registry, or make the image on a Debian machine and bring it over with `docker save` and `docker load`.',
+      },
+    );
+  }
+  const byHand = 'install it yourself: `sudo apt-get install mmdebstrap`, then try again.';
+  if (!canInstall()) {
+    throw new SallyportError('setup_impossible', 'mmdebstrap is missing and only root can install it', {
+      advice: `${byHand[0]?.toUpperCase()}${byHand.slice(1)}`,
+    });
+  }
+  if (!(await consent(['mmdebstrap']))) {
+    throw new SallyportError('setup_refused', 'mmdebstrap must be installed and nobody agreed to it', {
+      advice: `Run it with --yes to agree, or ${byHand}`,
+    });
+  }
+  await installPackages(['mmdebstrap'], { progress, ...(signal === undefined ? {} : { signal }) });
+}
