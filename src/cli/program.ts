@@ -61,7 +61,7 @@ export function program(context: CliContext): CliRun {
     .option('--cpus <number>', 'CPU limit (default: 2)', cpusOption)
     .option('--pids <number>', 'limit of processes and threads (default: 512)', countOption)
     .option('-e, --env <NAME=value...>', 'environment variable for the command; nothing else is passed in')
-    .option('-q, --quiet', 'no progress')
+    .option('--timings', 'say afterwards how long each step took')
     .passThroughOptions()
     .addHelpText(
       'after',

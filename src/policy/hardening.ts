@@ -21,6 +21,7 @@ export interface BoxWish {
   readonly image: string;
   readonly porterVolume: string;
   readonly labels: Readonly<Record<string, string>>;
+  readonly endsWithHost: boolean;
   readonly env?: Readonly<Record<string, string>>;
   readonly user?: BoxUser;
   readonly runtime?: string;
@@ -59,6 +60,7 @@ export function standardBox(wish: BoxWish): BoxRequest {
     limits,
     tmpfs: [tmp],
     readOnlyRoot: false,
+    endsWithHost: wish.endsWithHost,
     porterVolume: wish.porterVolume,
     ...(wish.runtime === undefined ? {} : { runtime: wish.runtime }),
   };

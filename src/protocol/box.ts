@@ -32,6 +32,8 @@ export interface BoxRequest {
   readonly limits: BoxLimits;
   readonly tmpfs: readonly BoxTmpfs[];
   readonly readOnlyRoot: boolean;
+  /** Ends and is removed when the connection that made it goes away (O3), so that a killed caller leaves nothing. */
+  readonly endsWithHost: boolean;
   /** The read-only volume that holds porter; see `porterPath`. */
   readonly porterVolume: string;
   /** The engine's default when absent. */

@@ -9,7 +9,7 @@ export function boxBody(box: BoxRequest): ContainerBody {
     Image: box.image,
     // Replaces the image's own entrypoint and command: porter is the first process of every sandbox.
     Entrypoint: [porterPath],
-    Cmd: [],
+    Cmd: [`--nofile=${limits.nofile}`, ...(box.endsWithHost ? ['--exit-with-host'] : [])],
     // Always uid:gid: a bare uid gets gid 0.
     User: `${box.user.uid}:${box.user.gid}`,
     Env: Object.entries(box.env).map(([name, value]) => `${name}=${value}`),
@@ -20,7 +20,8 @@ export function boxBody(box: BoxRequest): ContainerBody {
     AttachStdout: true,
     AttachStderr: true,
     OpenStdin: true,
-    StdinOnce: false,
+    // Closes porter's stdin when the host's connection ends, however it ends.
+    StdinOnce: box.endsWithHost,
     Tty: false,
     StopSignal: 'SIGTERM',
     HostConfig: {
@@ -38,16 +39,15 @@ export function boxBody(box: BoxRequest): ContainerBody {
       IpcMode: 'private',
       LogConfig: { Type: 'none' },
       Init: false,
+      AutoRemove: box.endsWithHost,
       Tmpfs: Object.fromEntries(
         box.tmpfs.map((mount) => [
           mount.target,
           `rw,nosuid,nodev,${mount.exec ? 'exec' : 'noexec'},size=${mount.sizeBytes},mode=1777`,
         ]),
       ),
-      Ulimits: [
-        { Name: 'nofile', Soft: limits.nofile, Hard: limits.nofile },
-        { Name: 'core', Soft: 0, Hard: 0 },
-      ],
+      // No nofile here: an engine whose own hard limit is lower could not start the container; porter lowers it instead.
+      Ulimits: [{ Name: 'core', Soft: 0, Hard: 0 }],
       Mounts: [
         {
           Type: 'volume',

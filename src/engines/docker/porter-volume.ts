@@ -3,10 +3,10 @@
  * any image works, also with a read-only root.
  *
  * SECURITY: a sandbox runs what is in this volume as its first process. Whoever can write to the engine's volumes could
- * plant another program, so the content is read back and compared with the hash before it is used.
+ * plant another program, so the content is read back and compared before it is used.
  */
 
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { packTar, unpackTar } from 'modern-tar';
 import { isSallyportError, SallyportError } from '../../protocol/errors.ts';
@@ -69,8 +69,9 @@ export async function ensurePorterVolume(
   );
   try {
     const found = await readBack(connection, filler, options);
-    if (found === porter.hash) return name;
-    if (found !== undefined) {
+    if (found?.equals(porter.bytes)) return name;
+    // Nothing, or the beginning of the right thing: a fill that was cut off, or that goes on in another process.
+    if (found !== undefined && !porter.bytes.subarray(0, found.length).equals(found)) {
       throw new SallyportError(
         'porter_corrupt',
         `the porter in volume ${name} is not the one that belongs there`,
@@ -81,7 +82,7 @@ export async function ensurePorterVolume(
       );
     }
     await putArchive(connection, filler, mount, await programArchive(porter.bytes), options);
-    if ((await readBack(connection, filler, options)) !== porter.hash) {
+    if (!(await readBack(connection, filler, options))?.equals(porter.bytes)) {
       throw new SallyportError('porter_corrupt', `porter did not arrive whole in volume ${name}`, {
         details: { volume: name },
       });
@@ -105,12 +106,12 @@ async function programArchive(bytes: Buffer): Promise<Readable> {
   return Readable.from([Buffer.from(await packTar([{ header, body: bytes }]))]);
 }
 
-/** The hash of the program in the volume; undefined when there is none. */
+/** The program that is in the volume; undefined when there is none. */
 async function readBack(
   connection: EngineConnection,
   filler: string,
   options: CallOptions,
-): Promise<string | undefined> {
+): Promise<Buffer | undefined> {
   let archive: Readable;
   try {
     archive = await getArchive(connection, filler, `${mount}/porter`, options);
@@ -122,10 +123,13 @@ async function readBack(
   let length = 0;
   for await (const chunk of archive as AsyncIterable<Buffer>) {
     length += chunk.length;
-    if (length > maxReadBackBytes) return 'too large';
+    if (length > maxReadBackBytes)
+      throw new SallyportError('porter_corrupt', 'the porter in its volume is far too large');
     chunks.push(chunk);
   }
   const [entry] = await unpackTar(Buffer.concat(chunks));
-  if (entry?.header.type !== 'file' || entry.data === undefined) return 'not a file';
-  return createHash('sha256').update(entry.data).digest('hex');
+  if (entry?.header.type !== 'file' || entry.data === undefined) {
+    throw new SallyportError('porter_corrupt', 'the porter in its volume is not a file');
+  }
+  return Buffer.from(entry.data);
 }

@@ -1,0 +1,26 @@
+/* The event loop: descriptors with a callback each, and one clock. Everything in porter happens in here, in one thread. */
+#ifndef PORTER_LOOP_H
+#define PORTER_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Give EPOLLET for descriptors that are not always acted on at once: a hang-up is reported whatever is waited for, and
+ * would otherwise wake the loop for ever. */
+struct watch {
+  int fd; /* -1: not watched */
+  uint32_t events;
+  void (*ready)(struct watch *watch, uint32_t events);
+};
+
+void loop_open(void);
+void loop_add(struct watch *watch, int fd, uint32_t events, void (*ready)(struct watch *, uint32_t));
+/* Which events are waited for from now on. */
+void loop_want(struct watch *watch, uint32_t events);
+/* Stops watching and closes the descriptor. */
+void loop_close(struct watch *watch);
+/* Waits until something is ready or `timeout_ms` passed (-1: for ever), then runs the callbacks. */
+void loop_turn(int timeout_ms);
+uint64_t loop_now_ms(void);
+
+#endif

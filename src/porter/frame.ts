@@ -1,0 +1,108 @@
+/**
+ * Frames of the porter protocol: encoding, and a decoder that takes any chopping of the stream.
+ *
+ * Everything that arrives here is hostile. The decoder holds at most one frame, checks each field before it is used and
+ * throws `porter_protocol` on the first byte that cannot be part of a frame.
+ */
+
+import { crc32 } from 'node:zlib';
+import { SallyportError } from '../protocol/errors.ts';
+
+export const headerBytes = 20;
+export const maxPayloadBytes = 64 * 1024;
+const magic = 0x5053;
+
+export const frameType = {
+  hello: 0x01,
+  credit: 0x02,
+  exec: 0x10,
+  stdin: 0x11,
+  signal: 0x12,
+  welcome: 0x81,
+  refused: 0x82,
+  started: 0x90,
+  stdout: 0x91,
+  stderr: 0x92,
+  exit: 0x93,
+  notStarted: 0x94,
+} as const;
+
+export interface Frame {
+  readonly type: number;
+  readonly epoch: number;
+  readonly stream: number;
+  readonly payload: Buffer;
+}
+
+export function encodeFrame(frame: Frame): Buffer {
+  const { type, epoch, stream, payload } = frame;
+  if (payload.length > maxPayloadBytes) throw new RangeError(`payload of ${payload.length} bytes`);
+  const out = Buffer.allocUnsafe(headerBytes + payload.length);
+  out.writeUInt16LE(magic, 0);
+  out.writeUInt8(type, 2);
+  out.writeUInt8(0, 3);
+  out.writeUInt32LE(epoch, 4);
+  out.writeUInt32LE(stream, 8);
+  out.writeUInt32LE(payload.length, 12);
+  payload.copy(out, headerBytes);
+  out.writeUInt32LE(crc32(payload, crc32(out.subarray(0, 16))), 16);
+  return out;
+}
+
+function violation(reason: string): SallyportError {
+  return new SallyportError('porter_protocol', `bad frame from the sandbox: ${reason}`);
+}
+
+export class FrameDecoder {
+  readonly #pending = Buffer.allocUnsafe(headerBytes + maxPayloadBytes);
+  #filled = 0;
+
+  /** The frames that `chunk` completes. A payload is a view into `chunk` where it can be, a copy where it cannot. */
+  *push(chunk: Buffer): Generator<Frame> {
+    let offset = 0;
+    while (offset < chunk.length) {
+      if (this.#filled === 0 && chunk.length - offset >= headerBytes) {
+        const whole = headerBytes + checkHeader(chunk.subarray(offset));
+        if (chunk.length - offset >= whole) {
+          yield checkFrame(chunk.subarray(offset, offset + whole));
+          offset += whole;
+          continue;
+        }
+      }
+      const needed = this.#needed();
+      const taken = chunk.copy(this.#pending, this.#filled, offset, offset + needed);
+      this.#filled += taken;
+      offset += taken;
+      if (taken < needed || this.#needed() > 0) continue;
+      const frame = checkFrame(Buffer.from(this.#pending.subarray(0, this.#filled)));
+      this.#filled = 0;
+      yield frame;
+    }
+  }
+
+  /** True between frames: a stream that ends anywhere else broke off. */
+  get atBoundary(): boolean {
+    return this.#filled === 0;
+  }
+
+  /** How many bytes the header, or then the whole frame, still lacks. */
+  #needed(): number {
+    if (this.#filled < headerBytes) return headerBytes - this.#filled;
+    return headerBytes + checkHeader(this.#pending) - this.#filled;
+  }
+}
+
+function checkHeader(header: Buffer): number {
+  if (header.readUInt16LE(0) !== magic) throw violation('no magic');
+  if (header.readUInt8(3) !== 0) throw violation('unknown flags');
+  const length = header.readUInt32LE(12);
+  if (length > maxPayloadBytes) throw violation(`a payload of ${length} bytes`);
+  return length;
+}
+
+function checkFrame(bytes: Buffer): Frame {
+  const payload = bytes.subarray(headerBytes);
+  if (crc32(payload, crc32(bytes.subarray(0, 16))) !== bytes.readUInt32LE(16))
+    throw violation('wrong checksum');
+  return { type: bytes.readUInt8(2), epoch: bytes.readUInt32LE(4), stream: bytes.readUInt32LE(8), payload };
+}

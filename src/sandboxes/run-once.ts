@@ -1,0 +1,119 @@
+/**
+ * One command in a sandbox of its own that is gone afterwards: create, attach, start, greet, exec, remove.
+ *
+ * Whatever happens, the box is removed: on the way out here, and by the engine itself when this process dies, because
+ * porter ends with its host and the box is made to be removed when it ends.
+ */
+
+import { randomBytes } from 'node:crypto';
+import { standardBox } from '../policy/hardening.ts';
+import { PorterConnection } from '../porter/connection.ts';
+import type { Exec, ExecResult } from '../porter/exec.ts';
+import { isSallyportError, SallyportError } from '../protocol/errors.ts';
+import { label, ownedLabels } from '../protocol/labels.ts';
+import type { BoxDoor, BoxEngine } from './ports.ts';
+
+export interface RunOnceRequest {
+  readonly image: string;
+  readonly owner: string;
+  readonly argv: readonly [string, ...string[]];
+  readonly env: Readonly<Record<string, string>>;
+  readonly stdin: boolean;
+  readonly memoryBytes?: number;
+  readonly cpus?: number;
+  readonly pids?: number;
+  readonly runtime?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
+export interface RunTimings {
+  readonly createMs: number;
+  readonly startMs: number;
+  readonly execMs: number;
+  readonly removeMs: number;
+}
+
+const helloTimeoutMs = 20_000;
+
+/** `use` is given the running program, and the box lives until both it and the program are done. */
+export async function runOnce(
+  engine: BoxEngine,
+  request: RunOnceRequest,
+  use: (exec: Exec) => Promise<void>,
+  signal?: AbortSignal,
+): Promise<{ readonly result: ExecResult; readonly timings: RunTimings }> {
+  const marks = [performance.now()];
+  const mark = (): void => void marks.push(performance.now());
+  const porterVolume = await engine.providePorter(request.image, signal);
+  const box = standardBox({
+    name: `sallyport-run-${randomBytes(6).toString('hex')}`,
+    image: request.image,
+    porterVolume,
+    endsWithHost: true,
+    labels: ownedLabels('sandbox', { [label.owner]: request.owner, ...request.labels }),
+    ...(request.runtime === undefined ? {} : { runtime: request.runtime }),
+    ...(request.memoryBytes === undefined ? {} : { memoryBytes: request.memoryBytes }),
+    ...(request.cpus === undefined ? {} : { cpus: request.cpus }),
+    ...(request.pids === undefined ? {} : { pids: request.pids }),
+  });
+  // Not cancelled half-way: a create whose answer is not awaited would leave a box that nobody knows.
+  const id = await engine.create(box);
+  let result: ExecResult;
+  try {
+    signal?.throwIfAborted();
+    mark();
+    const door = await engine.attach(id, signal);
+    try {
+      await engine.start(id, signal);
+      const connection = await greet(door, signal);
+      mark();
+      result = await execute(connection, request, use, signal);
+      mark();
+      connection.close();
+    } catch (error) {
+      throw await explain(engine, id, door, error);
+    }
+  } finally {
+    await engine.remove(id);
+    mark();
+  }
+  const [t0 = 0, t1 = 0, t2 = 0, t3 = 0, t4 = 0] = marks;
+  return { result, timings: { createMs: t1 - t0, startMs: t2 - t1, execMs: t3 - t2, removeMs: t4 - t3 } };
+}
+
+async function greet(door: BoxDoor, signal: AbortSignal | undefined): Promise<PorterConnection> {
+  const options = { timeoutMs: helloTimeoutMs, ...(signal === undefined ? {} : { signal }) };
+  return (await PorterConnection.open(door, options)).connection;
+}
+
+async function execute(
+  connection: PorterConnection,
+  request: RunOnceRequest,
+  use: (exec: Exec) => Promise<void>,
+  signal: AbortSignal | undefined,
+): Promise<ExecResult> {
+  const exec = connection.exec({ argv: request.argv, env: request.env, cwd: '/tmp', stdin: request.stdin });
+  const onAbort = (): void => connection.close();
+  signal?.addEventListener('abort', onAbort, { once: true });
+  try {
+    await exec.started;
+    const [result] = await Promise.all([exec.result, use(exec)]);
+    return result;
+  } catch (error) {
+    if (signal?.aborted === true)
+      throw new SallyportError('cancelled', 'the command was cancelled', { cause: error });
+    throw error;
+  } finally {
+    signal?.removeEventListener('abort', onAbort);
+  }
+}
+
+/** A lost connection says little; what the box and porter's last words tell says more. */
+async function explain(engine: BoxEngine, id: string, door: BoxDoor, error: unknown): Promise<unknown> {
+  if (!isSallyportError(error, 'porter_gone')) return error;
+  const state = await engine.state(id).catch(() => undefined);
+  const words = door.stderrTail.trim();
+  const memory = state?.oomKilled === true ? ' (it ran out of memory)' : '';
+  const reason = words === '' ? error.message : `${error.message}: ${words}`;
+  return new SallyportError('porter_gone', `${reason}${memory}`, { cause: error });
+}
