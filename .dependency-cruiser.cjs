@@ -1,0 +1,61 @@
+/** The dependency rule of ARCHITECTURE.md: who may import whom. A folder that is not listed may import only itself and lib. */
+
+const mayImport = {
+  lib: [],
+  protocol: [],
+  policy: ['protocol'],
+  porter: ['protocol'],
+  sandboxes: ['policy', 'porter', 'protocol'],
+  'engines/docker': ['protocol', 'sandboxes/ports'],
+  images: ['policy', 'protocol', 'sandboxes/ports'],
+  daemon: ['protocol', 'policy', 'porter', 'sandboxes', 'engines/docker', 'images', 'setup'],
+  setup: ['engines/docker', 'images', 'protocol', 'sandboxes/ports', 'porter/binary'],
+  // Until there is a daemon and an SDK, `sally run` puts the parts together in its own process.
+  cli: ['protocol', 'setup', 'daemon/in-process', 'images', 'porter/exec'],
+};
+
+const forbidden = Object.entries(mayImport).map(([folder, allowed]) => ({
+  name: `${folder} may import ${['lib', ...allowed].join(', ')}`,
+  severity: 'error',
+  from: { path: `^src/${folder}/` },
+  to: {
+    path: '^src/',
+    pathNot: [folder, 'lib', ...allowed].map((name) => `^src/${name}(/|\\.ts$)`),
+  },
+}));
+
+module.exports = {
+  forbidden: [
+    {
+      name: 'no cycles',
+      severity: 'error',
+      from: {},
+      to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
+    },
+    {
+      name: 'every folder has a rule',
+      severity: 'error',
+      from: { path: '^src/', pathNot: Object.keys(mayImport).map((folder) => `^src/${folder}/`) },
+      to: {},
+    },
+    {
+      name: 'the ports are types only',
+      severity: 'error',
+      from: { path: '^src/(engines|images|setup)/' },
+      to: { path: '^src/sandboxes/ports\\.ts$', dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'the command line loads set-up, daemon and images lazily',
+      severity: 'error',
+      from: { path: '^src/cli/(?!commands/)' },
+      to: { path: '^src/(setup|daemon|images|porter)/', dependencyTypesNot: ['type-only', 'dynamic-import'] },
+    },
+    ...forbidden,
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    exclude: { path: '\\.test\\.ts$' },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+  },
+};

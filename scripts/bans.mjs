@@ -1,0 +1,49 @@
+/**
+ * Bans that an import graph does not show: `process.env` outside config.ts, `console` outside the command line, Docker's
+ * wire types outside engines/docker, child processes outside the few places that may start one.
+ */
+
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { root } from './steps.mjs';
+
+const rules = [
+  {
+    name: 'process.env only in config.ts files',
+    pattern: /\bprocess\.env\b/,
+    allowed: (path) => /(^|\/)config\.ts$/.test(path),
+  },
+  {
+    name: 'console only in src/cli',
+    pattern: /\bconsole\.\w+\(/,
+    allowed: (path) => path.startsWith('src/cli/'),
+  },
+  {
+    name: 'child_process only where DESIGN allows it',
+    pattern: /['"](node:)?child_process['"]/,
+    allowed: (path) =>
+      /^src\/(setup\/|images\/|engines\/bubblewrap\/|engines\/docker\/wire\/ssh\.ts|gate\/tor|guard\/|store\/|agents\/git|cli\/daemon)/.test(
+        path,
+      ),
+  },
+  {
+    name: "Docker's types only in engines/docker",
+    pattern: /engines\/docker\/types/,
+    allowed: (path) => path.startsWith('src/engines/docker/'),
+  },
+  { name: 'no default export', pattern: /^export default\b/m, allowed: () => false },
+  { name: 'no export *', pattern: /^export \*/m, allowed: () => false },
+];
+
+let found = 0;
+for (const entry of readdirSync(join(root, 'src'), { withFileTypes: true, recursive: true })) {
+  if (!entry.isFile() || !entry.name.endsWith('.ts') || entry.name.endsWith('.test.ts')) continue;
+  const path = relative(root, join(entry.parentPath, entry.name));
+  const text = readFileSync(join(root, path), 'utf8');
+  for (const rule of rules) {
+    if (!rule.pattern.test(text) || rule.allowed(path)) continue;
+    console.error(`${path}: ${rule.name}`);
+    found++;
+  }
+}
+process.exitCode = found === 0 ? 0 : 1;

@@ -1,0 +1,55 @@
+/**
+ * Builds what the package ships: the bundled command line and porter.
+ *
+ *   npm run build                this machine's porter, and the other architecture's where its compiler is installed
+ *   npm run build -- --release   both architectures, or it fails (used by `npm pack`)
+ */
+
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { hasProgram, installDebianPackages, isRootOnDebian, must, root, run, whenChanged } from './steps.mjs';
+
+const release = process.argv.includes('--release');
+
+export async function bundle() {
+  return await whenChanged('dist/.inputs', ['src', 'package.json', 'scripts/build.mjs'], async () => {
+    const { build } = await import('esbuild');
+    rmSync(join(root, 'dist'), { recursive: true, force: true });
+    await build({
+      absWorkingDir: root,
+      entryPoints: { 'cli/main': 'src/cli/main.ts' },
+      outdir: 'dist',
+      bundle: true,
+      splitting: true,
+      format: 'esm',
+      platform: 'node',
+      target: 'node20.19',
+      packages: 'external',
+      chunkNames: 'chunks/[name]-[hash]',
+      logLevel: 'warning',
+    });
+  });
+}
+
+async function makePorter() {
+  if (!hasProgram('make') && isRootOnDebian()) await installDebianPackages(['make'], 'to build porter');
+  if (!hasProgram('make')) {
+    console.error(
+      'sally: make is missing, and porter is built with it\nsally: install make and a C compiler, then try again',
+    );
+    process.exit(1);
+  }
+  const quiet = { stdio: ['ignore', 'ignore', 'inherit'] };
+  const make = (...targets) => ['-s', '-C', 'porter', ...targets];
+  if (release) await must('make', make('amd64', 'arm64'), quiet);
+  else {
+    await must('make', make('native'), quiet);
+    for (const other of ['amd64', 'arm64']) {
+      const available = (await run('make', make(`have-${other}`), { stdio: 'ignore' })) === 0;
+      if (available) await must('make', make(other), quiet);
+    }
+  }
+}
+
+await bundle();
+await makePorter();

@@ -1,0 +1,102 @@
+/** What the scripts share: running a program with its output shown, hashing inputs, and the two steps before any other. */
+
+import { spawn, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+/** Runs a program and resolves with its exit code; a signal that ended it counts as 128 + n. */
+export function run(command, args, options = {}) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { cwd: root, stdio: 'inherit', ...options });
+    // The child gets Ctrl-C from the terminal itself and cleans up; this process waits for it.
+    const wait = () => {};
+    for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, wait);
+    child.on('error', reject);
+    child.on('close', (code, signal) => {
+      for (const name of ['SIGINT', 'SIGTERM']) process.off(name, wait);
+      resolve(code ?? (signal === 'SIGINT' ? 130 : 143));
+    });
+  });
+}
+
+/** As `run`, but a failure ends the script with the same code. */
+export async function must(command, args, options) {
+  const code = await run(command, args, options);
+  if (code !== 0) process.exit(code);
+}
+
+export function hasProgram(name) {
+  return spawnSync('sh', ['-c', `command -v ${name}`], { stdio: 'ignore' }).status === 0;
+}
+
+function filesBelow(folder) {
+  return readdirSync(folder, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
+}
+
+/** One hash over files and folders, by content. */
+export function hashOf(paths) {
+  const hash = createHash('sha256');
+  const files = paths.flatMap((path) => {
+    const full = join(root, path);
+    if (!existsSync(full)) return [];
+    return path.includes('.') || !readdirSafe(full) ? [full] : filesBelow(full);
+  });
+  for (const file of files.sort())
+    hash
+      .update(`${relative(root, file)}\0`)
+      .update(readFileSync(file))
+      .update('\0');
+  return hash.digest('hex');
+}
+
+function readdirSafe(path) {
+  try {
+    readdirSync(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Does the work only if its inputs changed since it last succeeded. */
+export async function whenChanged(stampFile, inputs, work) {
+  const hash = hashOf(inputs);
+  const stamp = join(root, stampFile);
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === hash) return false;
+  await work();
+  writeFileSync(stamp, hash);
+  return true;
+}
+
+export async function ensureDependencies() {
+  return await whenChanged('node_modules/.sallyport-lock', ['package-lock.json'], async () => {
+    await must('npm', ['ci', '--no-audit', '--no-fund']);
+  });
+}
+
+export function isRootOnDebian() {
+  return process.getuid?.() === 0 && existsSync('/etc/debian_version') && hasProgram('apt-get');
+}
+
+/** Installs what is missing of Debian's packages, saying so first. Only for what tests and builds need. */
+export async function installDebianPackages(packages, why) {
+  const missing = packages.filter(
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: dpkg-query has its own placeholders
+    (name) =>
+      spawnSync('dpkg-query', ['-W', '-f=${Status}', name], { encoding: 'utf8' }).stdout !==
+      'install ok installed',
+  );
+  if (missing.length === 0) return;
+  console.error(`sally: installing ${missing.join(', ')} with apt-get, ${why}`);
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  const quiet = ['-qq', '-o', 'DPkg::Lock::Timeout=120'];
+  const stdio = ['ignore', 'ignore', 'inherit'];
+  await must('apt-get', [...quiet, 'update'], { env, stdio });
+  await must('apt-get', [...quiet, '-y', '--no-install-recommends', 'install', ...missing], { env, stdio });
+}

@@ -1,0 +1,47 @@
+/**
+ * `npm test`: sets up everything, then runs the unit and integration tests against a real engine. `--full` adds the big
+ * sizes. Other arguments go to vitest (`npm test -- src/lib`).
+ *
+ * What the tests need besides the product itself (cross compiler, registry, ssh server) is installed here, on Debian as
+ * root, and said. Elsewhere a test whose part is missing reports that; with SALLYPORT_MUST_WORK=1 that is a failure.
+ */
+
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ensureDependencies, installDebianPackages, isRootOnDebian, must, root, run } from './steps.mjs';
+
+const testPackages = [
+  'make',
+  'musl-tools',
+  'gcc-aarch64-linux-gnu',
+  'libc6-dev-arm64-cross',
+  'qemu-user-static',
+  'docker-registry',
+  'openssh-server',
+  'openssh-client',
+];
+
+const args = process.argv.slice(2);
+const full = args.includes('--full');
+const report = join(root, '.cache', 'test-results.json');
+
+await ensureDependencies();
+if (isRootOnDebian()) await installDebianPackages(testPackages, 'which the tests use');
+await must(process.execPath, [join(root, 'scripts/build.mjs')]);
+mkdirSync(join(root, '.cache'), { recursive: true });
+
+const code = await run(
+  process.execPath,
+  [
+    join(root, 'node_modules/vitest/vitest.mjs'),
+    'run',
+    '--reporter=default',
+    '--reporter=json',
+    `--outputFile.json=${report}`,
+    ...args.filter((arg) => arg !== '--full'),
+  ],
+  { env: { ...process.env, ...(full ? { SALLYPORT_FULL: '1' } : {}) } },
+);
+const { numPassedTests, numFailedTests, numPendingTests } = JSON.parse(readFileSync(report, 'utf8'));
+console.log(`${numPassedTests} passed, ${numFailedTests} failed, ${numPendingTests} skipped`);
+process.exitCode = code;
