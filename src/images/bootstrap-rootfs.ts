@@ -57,6 +57,13 @@ export async function bootstrapRootfs(recipe: Recipe, options: BootstrapOptions)
   }
 }
 
+/**
+ * Removes the folder even if this process is killed: mmdebstrap then dies of its broken output before it has cleaned up.
+ * A trap, unlike an ignored signal, is not inherited, so mmdebstrap still hears that it should stop.
+ */
+const thenRemoveFolder =
+  'trap : HUP INT TERM PIPE; "$@"; code=$?; rm -rf --one-file-system -- "$TMPDIR"; exit $code';
+
 async function startMmdebstrap(
   recipe: Recipe,
   folder: string,
@@ -66,15 +73,18 @@ async function startMmdebstrap(
   // leave them behind, where removing the folder would reach into the host's.
   const alone = await programIsThere('unshare', ['--mount', 'true']);
   const command = ['mmdebstrap', ...mmdebstrapArguments(recipe)];
-  const [name = '', ...args] = alone ? ['unshare', '--mount', ...command] : command;
-  return startProgram(name, args, {
-    environment: { TMPDIR: folder, LC_ALL: 'C.UTF-8' },
-    onLine: bootstrapProgress(progress),
-    signal,
-    stdoutIsData: true,
-    // As a terminal's Ctrl-C would: its workers die, and it cleans up after them.
-    stop: { signal: 'SIGTERM', to: 'group' },
-  });
+  return startProgram(
+    'sh',
+    ['-c', thenRemoveFolder, 'sh', ...(alone ? ['unshare', '--mount'] : []), ...command],
+    {
+      environment: { TMPDIR: folder, LC_ALL: 'C.UTF-8' },
+      onLine: bootstrapProgress(progress),
+      signal,
+      stdoutIsData: true,
+      // As a terminal's Ctrl-C would: its workers die, and it cleans up after them.
+      stop: { signal: 'SIGTERM', to: 'group' },
+    },
+  );
 }
 
 async function* untilProven(

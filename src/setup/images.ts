@@ -1,11 +1,15 @@
 /** Puts an engine and image making together, for those that may not know both. */
 
 import { existsSync } from 'node:fs';
+import { readEngineEnvironment } from '../engines/docker/config.ts';
+import { findEngine } from '../engines/docker/discover.ts';
 import { dockerImageEngine } from '../engines/docker/image-engine.ts';
 import { engineInfo } from '../engines/docker/system/info.ts';
 import type { EngineConnection } from '../engines/docker/wire/connection.ts';
 import { type EnsuredImage, type EnsureImageOptions, ensureImage } from '../images/ensure-image.ts';
 import type { ImageKind } from '../images/recipe.ts';
+import { readSetupEnvironment } from './config.ts';
+import { privateEnginePaths } from './private-engine/paths.ts';
 
 export interface MadeImage extends EnsuredImage {
   readonly sizeBytes: number;
@@ -25,6 +29,18 @@ export async function makeImage(
   });
   const facts = await engine.find(made.id);
   return { ...made, sizeBytes: facts?.sizeBytes ?? 0 };
+}
+
+/** In the engine that answers on this machine; none is started or installed for it. */
+export async function makeImageHere(
+  kind: ImageKind,
+  options: Omit<EnsureImageOptions, 'engine' | 'engineDataRoot'>,
+): Promise<MadeImage> {
+  const { connection } = await findEngine(readEngineEnvironment(), {
+    privateSocket: privateEnginePaths(readSetupEnvironment()).socket,
+    ...(options.signal === undefined ? {} : { signal: options.signal }),
+  });
+  return await makeImage(kind, connection, options);
 }
 
 /** Only a unix socket says that the engine may be on this machine; a virtual machine's path does not exist here. */
