@@ -67,7 +67,7 @@ async function ensure(request: EnsureEngineRequest, machine: Machine): Promise<R
   request.progress({ step: 'engine', message: 'looking for a container engine' });
   const first = await machine.discover();
   if (first.found !== undefined) return ready(first.found, 'answered');
-  if (!mayStartAnother(first.attempts)) throw discoveryError(first.attempts);
+  if (!mayStartAnother(first.attempts)) throw standingInTheWay(first.attempts);
 
   const started = await start(request, machine);
   if (started !== undefined) return ready(started, 'started');
@@ -103,6 +103,17 @@ async function start(request: EnsureEngineRequest, machine: Machine): Promise<Fo
  */
 export function mayStartAnother(attempts: readonly Attempt[]): boolean {
   return attempts.every(({ exclusive, error }) => !exclusive && error?.code === 'engine_unreachable');
+}
+
+function standingInTheWay(attempts: readonly Attempt[]): SallyportError {
+  const chosen = attempts.find(({ exclusive }) => exclusive);
+  if (chosen?.error?.code !== 'engine_unreachable') return discoveryError(attempts);
+  const { message, details, cause } = chosen.error;
+  return new SallyportError('engine_unreachable', `${message} (chosen by ${chosen.source})`, {
+    details,
+    cause,
+    advice: 'Start that engine, or take the choice back (`unset DOCKER_HOST`, `docker context use default`).',
+  });
 }
 
 async function agree(request: EnsureEngineRequest, plan: InstallPlan): Promise<void> {

@@ -11,9 +11,10 @@ import { startPrivateEngine } from '../../src/setup/private-engine/start.ts';
 import { privateEngineStatus } from '../../src/setup/private-engine/status.ts';
 import { stopPrivateEngine } from '../../src/setup/private-engine/stop.ts';
 import { signalProcess, waitUntilGone } from '../../src/setup/processes.ts';
+import { requiresRoot } from '../support/requires.ts';
 
 // Starting a dockerd needs root; each test has an engine folder of its own and never touches the machine's engine.
-describe.runIf(process.getuid?.() === 0)('the private engine', () => {
+describe.runIf(requiresRoot())('the private engine', () => {
   let setup: SetupEnvironment;
   let paths: PrivateEnginePaths;
   let dockerd: string;

@@ -36,6 +36,7 @@ export interface StartedEngine {
 }
 
 const lookAgainMs = 100;
+const emptyConfig = '{}\n';
 const defaultReadyWithinMs = 45_000;
 
 export async function startPrivateEngine(
@@ -67,13 +68,25 @@ export async function startPrivateEngine(
     }
     if (other === undefined) {
       await stopPrivateEngine(paths, { environment: options.environment });
-      // SECURITY: never remove through a mount.
-      if (dataIsNew && (await unmountBelow(paths.dataRoot, options.environment))) {
-        await rm(paths.dataRoot, { recursive: true, force: true });
-      }
+      if (dataIsNew) await removeTraces(paths, options.environment, isSallyportError(error, 'cancelled'));
     }
     throw error;
   }
+}
+
+/** What a first start that came to nothing has made. The log stays unless nobody has a reason to read it. */
+async function removeTraces(
+  paths: PrivateEnginePaths,
+  environment: Readonly<Record<string, string>>,
+  alsoLog: boolean,
+): Promise<void> {
+  // SECURITY: never remove through a mount.
+  if (!(await unmountBelow(paths.dataRoot, environment))) return;
+  await rm(paths.dataRoot, { recursive: true, force: true });
+  if (!alsoLog) return;
+  // One that somebody filled in is not ours to remove.
+  if ((await readFile(paths.configFile, 'utf8').catch(() => '')) === emptyConfig) await rm(paths.configFile);
+  await rm(paths.logFile, { force: true });
 }
 
 async function prepare(paths: PrivateEnginePaths): Promise<void> {
@@ -81,7 +94,7 @@ async function prepare(paths: PrivateEnginePaths): Promise<void> {
   await mkdir(paths.stateDir, { recursive: true, mode: 0o755 });
   // dockerd refuses to start over a pidfile whose pid was given to some other process meanwhile.
   await rm(paths.pidFile, { force: true });
-  await writeFile(paths.configFile, '{}\n', { flag: 'wx' }).catch((error: NodeJS.ErrnoException) => {
+  await writeFile(paths.configFile, emptyConfig, { flag: 'wx' }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error;
   });
   // Each start begins a new log, which also bounds it.
@@ -130,7 +143,8 @@ async function untilItAnswers(
       return await connect(endpoint, signal === undefined ? {} : { signal });
     } catch (error) {
       if (!isSallyportError(error)) throw error;
-      if (error.code === 'cancelled' || error.code === 'engine_permission_denied') throw error;
+      if (error.code === 'cancelled') throw cancelled(paths);
+      if (error.code === 'engine_permission_denied') throw error;
     }
     if (performance.now() >= giveUpAt) {
       throw await startFailed(paths, `did not answer within ${Math.round(withinMs / 1000)} s`);

@@ -1,0 +1,135 @@
+import { describe, expect, it } from 'vitest';
+import { readEngineEnvironment } from '../engines/docker/config.ts';
+import type { Attempt, Discovery, FoundEngine } from '../engines/docker/discover.ts';
+import { EngineConnection } from '../engines/docker/wire/connection.ts';
+import { openTransport } from '../engines/docker/wire/transport.ts';
+import { silent } from '../lib/progress.ts';
+import { type ErrorCode, SallyportError } from '../protocol/errors.ts';
+import { readSetupEnvironment } from './config.ts';
+import { type EnsureEngineRequest, ensureEngine, type Machine, mayStartAnother } from './ensure-engine.ts';
+import type { HostFacts } from './host-facts.ts';
+import type { InstallPlan } from './install-plan.ts';
+
+function engineAt(path: string): FoundEngine {
+  const endpoint = { kind: 'unix', path } as const;
+  return { source: 'test', endpoint, connection: new EngineConnection(openTransport(endpoint), path) };
+}
+
+function failure(code: ErrorCode, exclusive = false): Attempt {
+  return {
+    source: 'a place',
+    endpoint: 'x',
+    outcome: 'failed',
+    exclusive,
+    error: new SallyportError(code, code),
+  };
+}
+
+const debianRoot: HostFacts = {
+  platform: 'linux',
+  isRoot: true,
+  programs: {},
+  apps: [],
+  systemd: false,
+  units: [],
+  userUnits: [],
+  distribution: ['debian'],
+};
+
+/** A machine that keeps a diary of what set-up does to it. */
+class RecordedMachine implements Machine {
+  readonly diary: string[] = [];
+  #programs: HostFacts['programs'];
+  #answering: FoundEngine | undefined;
+  readonly #attempts: readonly Attempt[];
+
+  constructor(start: { dockerd?: string; answering?: FoundEngine; attempts?: readonly Attempt[] }) {
+    this.#programs = start.dockerd === undefined ? {} : { dockerd: start.dockerd };
+    this.#answering = start.answering;
+    this.#attempts = start.attempts ?? [failure('engine_unreachable')];
+  }
+
+  discover = async (): Promise<Discovery> =>
+    this.#answering === undefined ? { attempts: this.#attempts } : { found: this.#answering, attempts: [] };
+
+  facts = async (): Promise<HostFacts> => ({ ...debianRoot, programs: this.#programs });
+
+  install = async (plan: InstallPlan): Promise<void> => {
+    this.diary.push(`install ${plan.packages.join(' ')}`);
+    this.#programs = { dockerd: '/usr/sbin/dockerd' };
+  };
+
+  startPrivate = async (dockerd: string): Promise<void> => {
+    this.diary.push(`start ${dockerd}`);
+    this.#answering = engineAt('/run/sallyport/engine/docker.sock');
+  };
+}
+
+function request(machine: Machine, consent: EnsureEngineRequest['consent']): EnsureEngineRequest {
+  return {
+    environment: readEngineEnvironment({}),
+    setup: readSetupEnvironment({}),
+    progress: silent,
+    consent,
+    machine,
+  };
+}
+
+const never = async (): Promise<boolean> => {
+  throw new Error('nobody should be asked');
+};
+
+describe('ensureEngine', () => {
+  it('[C3] uses an engine that answers, and starts and installs nothing', async () => {
+    const machine = new RecordedMachine({ answering: engineAt('/var/run/docker.sock'), dockerd: 'dockerd' });
+    const ready = await ensureEngine(request(machine, never));
+    expect(ready).toMatchObject({ how: 'answered', privateEngine: false });
+    expect(machine.diary).toEqual([]);
+  });
+
+  it('[C3] starts an installed dockerd without asking', async () => {
+    const machine = new RecordedMachine({ dockerd: '/opt/dockerd' });
+    expect(await ensureEngine(request(machine, never))).toMatchObject({
+      how: 'started',
+      privateEngine: true,
+    });
+    expect(machine.diary).toEqual(['start /opt/dockerd']);
+  });
+
+  it('installs only after consent to exactly that plan', async () => {
+    const machine = new RecordedMachine({});
+    const asked: InstallPlan[] = [];
+    const ready = await ensureEngine(
+      request(machine, async (plan) => {
+        expect(machine.diary).toEqual([]);
+        asked.push(plan);
+        return true;
+      }),
+    );
+    expect(asked.map(({ packages }) => packages)).toEqual([['docker.io', 'iptables']]);
+    expect(ready).toMatchObject({ how: 'installed', privateEngine: true });
+    expect(machine.diary).toEqual(['install docker.io iptables', 'start /usr/sbin/dockerd']);
+  });
+
+  it('installs nothing when that is refused', async () => {
+    const machine = new RecordedMachine({});
+    await expect(ensureEngine(request(machine, async () => false))).rejects.toMatchObject({
+      code: 'setup_refused',
+    });
+    expect(machine.diary).toEqual([]);
+  });
+
+  it.each<[string, Attempt]>([
+    ['that the user chose and that does not answer', failure('engine_unreachable', true)],
+    ['whose socket is closed to us', failure('engine_permission_denied')],
+    ['that accepts and never answers', failure('engine_timeout')],
+    ['that is too old', failure('engine_too_old')],
+    ['whose address is wrong', failure('engine_endpoint_invalid', true)],
+  ])('[G3] puts no second engine beside one %s', async (_name, attempt) => {
+    const attempts = [failure('engine_unreachable'), attempt];
+    const machine = new RecordedMachine({ dockerd: 'dockerd', attempts });
+    await expect(ensureEngine(request(machine, never))).rejects.toMatchObject({ code: attempt.error?.code });
+    expect(machine.diary).toEqual([]);
+    expect(mayStartAnother(attempts)).toBe(false);
+  });
+});
