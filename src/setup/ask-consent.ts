@@ -1,5 +1,6 @@
 /** Asks the person at the terminal before something is installed; where nobody can be asked, only an explicit yes counts. */
 
+import { once } from 'node:events';
 import { createInterface } from 'node:readline/promises';
 
 export interface ConsentQuestion {
@@ -19,7 +20,12 @@ export async function askConsent(question: ConsentQuestion, signal: AbortSignal)
   // Not in terminal mode: there Ctrl-C would end the question and never become the signal that ends the work.
   const lines = createInterface({ input: process.stdin, output: process.stderr, terminal: false });
   try {
-    const answer = await lines.question(`Install ${question.what}? [Y/n] `, { signal });
+    // The end of the input (Ctrl-D) is no answer, and no answer is no consent.
+    const ended = once(lines, 'close').then(() => 'n');
+    const answer = await Promise.race([
+      lines.question(`Install ${question.what}? [Y/n] `, { signal }),
+      ended,
+    ]);
     return /^(y|yes)?$/i.test(answer.trim());
   } catch {
     return false;

@@ -47,13 +47,13 @@ describe.runIf(requiresRoot())('the private engine', () => {
     expect(await start()).toMatchObject({ pid: first.pid, startedHere: false });
 
     const stopped = await stopPrivateEngine(paths, { environment: setup.childVariables });
-    expect(stopped).toEqual({ wasRunning: true, pid: first.pid, killed: false });
+    expect(stopped).toEqual({ wasRunning: true, pid: first.pid, killed: false, leftovers: 0 });
     expect(await privateEngineStatus(paths)).toMatchObject({ state: 'stopped' });
     for (const path of [paths.socket, paths.pidFile, paths.execRoot]) expect(existsSync(path)).toBe(false);
     expect(await readFile('/proc/self/mountinfo', 'utf8')).not.toContain(paths.runDir);
 
     const again = await stopPrivateEngine(paths, { environment: setup.childVariables });
-    expect(again).toEqual({ wasRunning: false, killed: false });
+    expect(again).toEqual({ wasRunning: false, killed: false, leftovers: 0 });
   });
 
   it('[C3] lets only one of two that start at the same moment be the engine', async () => {

@@ -10,7 +10,7 @@ import { readSetupEnvironment } from '../../setup/config.ts';
 import { ensureEngine, type ReadyEngine } from '../../setup/ensure-engine.ts';
 import { privateEnginePaths } from '../../setup/private-engine/paths.ts';
 import { type PrivateEngineStatus, privateEngineStatus } from '../../setup/private-engine/status.ts';
-import { stopPrivateEngine } from '../../setup/private-engine/stop.ts';
+import { type StopResult, stopPrivateEngine } from '../../setup/private-engine/stop.ts';
 import { exitCode } from '../exit-codes.ts';
 import { note, print, printJson } from '../output.ts';
 import type { CliContext } from '../program.ts';
@@ -127,10 +127,15 @@ async function stop(options: SetupOptions): Promise<number> {
     progress: line.report,
   }).finally(line.done);
   if (options.json === true) printJson(result);
-  else if (!result.wasRunning) print('the private engine is not running');
-  else
-    print(
-      `the private engine is stopped${result.killed ? ' (it had to be killed)' : ''}; its data is in ${paths.dataRoot}`,
-    );
+  else print(stopWords(result, paths.dataRoot));
   return exitCode.ok;
+}
+
+function stopWords({ wasRunning, killed, leftovers }: StopResult, dataRoot: string): string {
+  if (wasRunning) {
+    return `the private engine is stopped${killed ? ' (it had to be killed)' : ''}; its data is in ${dataRoot}`;
+  }
+  return leftovers === 0
+    ? 'the private engine is not running'
+    : `the private engine was not running; ${leftovers} processes that it had left were ended`;
 }

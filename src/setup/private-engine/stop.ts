@@ -23,6 +23,8 @@ export interface StopResult {
   readonly pid?: number;
   /** It did not end by itself in time. */
   readonly killed: boolean;
+  /** How many processes of an engine that had crashed were ended. */
+  readonly leftovers: number;
 }
 
 const killedWithinMs = 10_000;
@@ -41,7 +43,12 @@ export async function stopPrivateEngine(
   const leftovers = await findLeftovers(paths);
   if (leftovers.length > 0) await endProcesses(leftovers, 3_000, paths);
   if (daemon !== undefined || leftovers.length > 0 || mayClean()) await clean(paths, options.environment);
-  return { wasRunning: daemon !== undefined, killed, ...(daemon === undefined ? {} : { pid: daemon.pid }) };
+  return {
+    wasRunning: daemon !== undefined,
+    killed,
+    leftovers: leftovers.length,
+    ...(daemon === undefined ? {} : { pid: daemon.pid }),
+  };
 }
 
 function mayClean(): boolean {
