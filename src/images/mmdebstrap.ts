@@ -60,10 +60,25 @@ export interface RequireOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+export interface PackageMachine {
+  readonly hasMmdebstrap: () => Promise<boolean>;
+  readonly isDebianLike: () => Promise<boolean>;
+  readonly canInstall: () => boolean;
+  readonly install: typeof installPackages;
+}
+
+const thisMachine: PackageMachine = {
+  hasMmdebstrap: () => programIsThere('mmdebstrap', ['--version']),
+  isDebianLike,
+  canInstall,
+  install: installPackages,
+};
+
 /** Makes sure that mmdebstrap can be run; asks before it installs. */
-export async function requireMmdebstrap({ progress, consent, signal }: RequireOptions): Promise<void> {
-  if (await programIsThere('mmdebstrap', ['--version'])) return;
-  if (!(await isDebianLike())) {
+export async function requireMmdebstrap(options: RequireOptions, machine = thisMachine): Promise<void> {
+  const { progress, consent, signal } = options;
+  if (await machine.hasMmdebstrap()) return;
+  if (!(await machine.isDebianLike())) {
     throw new SallyportError(
       'setup_impossible',
       'no registry gave the image, and this machine has no mmdebstrap to make one from packages',
@@ -73,16 +88,15 @@ export async function requireMmdebstrap({ progress, consent, signal }: RequireOp
       },
     );
   }
-  const byHand = 'install it yourself: `sudo apt-get install mmdebstrap`, then try again.';
-  if (!canInstall()) {
+  if (!machine.canInstall()) {
     throw new SallyportError('setup_impossible', 'mmdebstrap is missing and only root can install it', {
-      advice: `${byHand[0]?.toUpperCase()}${byHand.slice(1)}`,
+      advice: 'Run `sudo apt-get install mmdebstrap`, then try again.',
     });
   }
   if (!(await consent(['mmdebstrap']))) {
     throw new SallyportError('setup_refused', 'mmdebstrap must be installed and nobody agreed to it', {
-      advice: `Run it with --yes to agree, or ${byHand}`,
+      advice: 'Run it with --yes to agree, or run `apt-get install mmdebstrap` yourself.',
     });
   }
-  await installPackages(['mmdebstrap'], { progress, ...(signal === undefined ? {} : { signal }) });
+  await machine.install(['mmdebstrap'], { progress, ...(signal === undefined ? {} : { signal }) });
 }
