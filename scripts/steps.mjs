@@ -86,12 +86,12 @@ export function isRootOnDebian() {
 
 /** Installs what is missing of Debian's packages, saying so first. Only for what tests and builds need. */
 export async function installDebianPackages(packages, why) {
-  const missing = packages.filter(
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: dpkg-query has its own placeholders
-    (name) =>
-      spawnSync('dpkg-query', ['-W', '-f=${Status}', name], { encoding: 'utf8' }).stdout !==
-      'install ok installed',
-  );
+  const installed = (name) => {
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: dpkg-query has placeholders of its own
+    const { stdout } = spawnSync('dpkg-query', ['-W', '-f=${Status}', name], { encoding: 'utf8' });
+    return stdout === 'install ok installed';
+  };
+  const missing = packages.filter((name) => !installed(name));
   if (missing.length === 0) return;
   console.error(`sally: installing ${missing.join(', ')} with apt-get, ${why}`);
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };

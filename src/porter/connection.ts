@@ -189,12 +189,13 @@ export class PorterConnection {
         exec.onStdinCredit(payload.u32());
         return;
       case frameType.exit:
-        this.#streams.delete(frame.stream);
+        // Only then forgotten: if the message turns out to be malformed, the exec is still here to be failed.
         exec.onExit(payload);
+        this.#streams.delete(frame.stream);
         return;
       case frameType.notStarted:
-        this.#streams.delete(frame.stream);
         exec.onNotStarted(payload);
+        this.#streams.delete(frame.stream);
         return;
       default:
         throw violation(`unknown frame type ${frame.type}`);

@@ -14,7 +14,8 @@ import { label, ownedLabels } from '../../protocol/labels.ts';
 import { createContainer } from './containers/create.ts';
 import { getArchive } from './containers/get-archive.ts';
 import { putArchive } from './containers/put-archive.ts';
-import { removeContainer } from './containers/remove.ts';
+import { removeContainer, waitUntilRemoved } from './containers/remove.ts';
+import type { ContainerBody } from './types.ts';
 import { createVolume } from './volumes/create.ts';
 import { findVolume } from './volumes/inspect.ts';
 import type { CallOptions, EngineConnection } from './wire/connection.ts';
@@ -31,7 +32,7 @@ export function porterVolumeName(hash: string): string {
   return `sallyport-porter-${hash.slice(0, 16)}`;
 }
 
-/** `image` only lends its root to a container that is created and never started; any image that is there will do. */
+/** `image` only lends its root to containers that are created and never started; any image that is there will do. */
 export async function ensurePorterVolume(
   connection: EngineConnection,
   porter: PorterProgram,
@@ -39,58 +40,105 @@ export async function ensurePorterVolume(
   options: CallOptions = {},
 ): Promise<string> {
   const name = porterVolumeName(porter.hash);
+  await claimVolume(connection, name, porter, options);
+  const open = (filler: string): Promise<string> =>
+    createContainer(connection, { name: filler, body: fillerBody(image, name) }, options);
+
+  const reader = await open(`${name}-reader-${randomBytes(4).toString('hex')}`);
+  try {
+    if (await isWhole(connection, reader, name, porter, options)) return name;
+  } finally {
+    await removeContainer(connection, reader);
+  }
+  const writer = await openAlone(connection, `${name}-writer`, open);
+  try {
+    if (await isWhole(connection, writer, name, porter, options)) return name;
+    await putArchive(connection, writer, mount, await programArchive(porter.bytes), options);
+    if (!(await isWhole(connection, writer, name, porter, options))) {
+      throw corrupt(name, `porter did not arrive whole in volume ${name}`);
+    }
+    return name;
+  } finally {
+    await removeContainer(connection, writer);
+  }
+}
+
+async function claimVolume(
+  connection: EngineConnection,
+  name: string,
+  porter: PorterProgram,
+  options: CallOptions,
+): Promise<void> {
   const existing = await findVolume(connection, name, options);
   if (existing === undefined) {
-    await createVolume(
-      connection,
-      { name, labels: ownedLabels('porter', { [label.inputs]: porter.hash }) },
-      options,
-    );
+    const labels = ownedLabels('porter', { [label.inputs]: porter.hash });
+    await createVolume(connection, { name, labels }, options);
   } else if (existing.labels[label.owned] !== 'true') {
     throw new SallyportError('engine_conflict', `volume ${name} exists and is not Sallyport's`, {
       details: { volume: name },
     });
   }
-  const filler = await createContainer(
-    connection,
-    {
-      name: `${name}-filler-${randomBytes(4).toString('hex')}`,
-      body: {
-        Image: image,
-        Entrypoint: [`${mount}/porter`],
-        Labels: ownedLabels('porter-filler'),
-        HostConfig: {
-          NetworkMode: 'none',
-          Mounts: [{ Type: 'volume', Source: name, Target: mount, VolumeOptions: { NoCopy: true } }],
-        },
-      },
+}
+
+function fillerBody(image: string, volume: string): ContainerBody {
+  return {
+    Image: image,
+    Entrypoint: [`${mount}/porter`],
+    Labels: ownedLabels('porter-filler'),
+    HostConfig: {
+      NetworkMode: 'none',
+      Mounts: [{ Type: 'volume', Source: volume, Target: mount, VolumeOptions: { NoCopy: true } }],
     },
-    options,
-  );
-  try {
-    const found = await readBack(connection, filler, options);
-    if (found?.equals(porter.bytes)) return name;
-    // Nothing, or the beginning of the right thing: a fill that was cut off, or that goes on in another process.
-    if (found !== undefined && !porter.bytes.subarray(0, found.length).equals(found)) {
-      throw new SallyportError(
-        'porter_corrupt',
-        `the porter in volume ${name} is not the one that belongs there`,
-        {
-          details: { volume: name },
-          advice: `Find out who changed it, then remove it: docker volume rm ${name}`,
-        },
-      );
+  };
+}
+
+const writerPatienceMs = 20_000;
+
+/**
+ * One writer at a time, also among processes: the engine gives a container's name to one only. Whoever comes second
+ * waits until the first is gone; one that stays longer than any fill takes was left by a crash and is removed.
+ */
+async function openAlone(
+  connection: EngineConnection,
+  name: string,
+  open: (name: string) => Promise<string>,
+): Promise<string> {
+  for (;;) {
+    try {
+      return await open(name);
+    } catch (error) {
+      if (!isSallyportError(error, 'engine_conflict')) throw error;
     }
-    await putArchive(connection, filler, mount, await programArchive(porter.bytes), options);
-    if (!(await readBack(connection, filler, options))?.equals(porter.bytes)) {
-      throw new SallyportError('porter_corrupt', `porter did not arrive whole in volume ${name}`, {
-        details: { volume: name },
-      });
+    try {
+      await waitUntilRemoved(connection, name, { timeoutMs: writerPatienceMs });
+    } catch (error) {
+      if (!isSallyportError(error, 'engine_timeout')) throw error;
+      await removeContainer(connection, name);
     }
-    return name;
-  } finally {
-    await removeContainer(connection, filler);
   }
+}
+
+function corrupt(volume: string, message: string): SallyportError {
+  return new SallyportError('porter_corrupt', message, {
+    details: { volume },
+    advice: `Find out who changed it, then remove it: docker volume rm ${volume}`,
+  });
+}
+
+/** False for nothing and for the beginning of the right thing: a fill that goes on elsewhere, or was cut off. */
+async function isWhole(
+  connection: EngineConnection,
+  filler: string,
+  volume: string,
+  porter: PorterProgram,
+  options: CallOptions,
+): Promise<boolean> {
+  const found = await readBack(connection, filler, volume, options);
+  if (found === undefined) return false;
+  if (!porter.bytes.subarray(0, found.length).equals(found)) {
+    throw corrupt(volume, `the porter in volume ${volume} is not the one that belongs there`);
+  }
+  return found.length === porter.bytes.length;
 }
 
 async function programArchive(bytes: Buffer): Promise<Readable> {
@@ -110,6 +158,7 @@ async function programArchive(bytes: Buffer): Promise<Readable> {
 async function readBack(
   connection: EngineConnection,
   filler: string,
+  volume: string,
   options: CallOptions,
 ): Promise<Buffer | undefined> {
   let archive: Readable;
@@ -123,13 +172,12 @@ async function readBack(
   let length = 0;
   for await (const chunk of archive as AsyncIterable<Buffer>) {
     length += chunk.length;
-    if (length > maxReadBackBytes)
-      throw new SallyportError('porter_corrupt', 'the porter in its volume is far too large');
+    if (length > maxReadBackBytes) throw corrupt(volume, `the porter in volume ${volume} is far too large`);
     chunks.push(chunk);
   }
   const [entry] = await unpackTar(Buffer.concat(chunks));
   if (entry?.header.type !== 'file' || entry.data === undefined) {
-    throw new SallyportError('porter_corrupt', 'the porter in its volume is not a file');
+    throw corrupt(volume, `the porter in volume ${volume} is not a file`);
   }
   return Buffer.from(entry.data);
 }

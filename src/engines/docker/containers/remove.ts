@@ -27,10 +27,11 @@ export async function removeContainer(
   }
 }
 
-async function waitUntilRemoved(
+/** Gone already is not an error. */
+export async function waitUntilRemoved(
   connection: EngineConnection,
   id: string,
-  options: CallOptions,
+  options: CallOptions = {},
 ): Promise<void> {
   try {
     await connection.json<unknown>({

@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest';
+import { standardBox } from '../../policy/hardening.ts';
+import { boxBody } from './box-body.ts';
+
+const box = standardBox({
+  name: 'box',
+  image: 'some-image',
+  porterVolume: 'sallyport-porter-0123',
+  labels: { 'dev.sallyport.owned': 'true' },
+  endsWithHost: false,
+});
+
+describe('boxBody', () => {
+  it('[O2][O3] is the whole hardened request, and nothing depends on the machine it is made on', () => {
+    expect(boxBody(box)).toEqual({
+      Image: 'some-image',
+      Entrypoint: ['/.sallyport/porter'],
+      Cmd: ['--nofile=65536'],
+      User: '64000:64000',
+      Env: [],
+      WorkingDir: '/tmp',
+      Hostname: 'sallyport',
+      Labels: { 'dev.sallyport.owned': 'true' },
+      AttachStdin: true,
+      AttachStdout: true,
+      AttachStderr: true,
+      OpenStdin: true,
+      StdinOnce: false,
+      Tty: false,
+      StopSignal: 'SIGTERM',
+      HostConfig: {
+        NetworkMode: 'none',
+        CapDrop: ['ALL'],
+        SecurityOpt: ['no-new-privileges'],
+        ReadonlyRootfs: false,
+        Privileged: false,
+        Memory: 4294967296,
+        MemorySwap: 4294967296,
+        NanoCpus: 2000000000,
+        PidsLimit: 512,
+        ShmSize: 536870912,
+        IpcMode: 'private',
+        LogConfig: { Type: 'none' },
+        Init: false,
+        AutoRemove: false,
+        Tmpfs: { '/tmp': 'rw,nosuid,nodev,exec,size=1610612736,mode=1777' },
+        Ulimits: [{ Name: 'core', Soft: 0, Hard: 0 }],
+        Mounts: [
+          {
+            Type: 'volume',
+            Source: 'sallyport-porter-0123',
+            Target: '/.sallyport',
+            ReadOnly: true,
+            VolumeOptions: { NoCopy: true },
+          },
+        ],
+      },
+    });
+  });
+
+  it('[O3] makes a box that ends with its host also go away with it', () => {
+    const body = boxBody({ ...box, endsWithHost: true });
+    expect(body).toMatchObject({ StdinOnce: true, HostConfig: { AutoRemove: true } });
+    expect(body.Cmd).toContain('--exit-with-host');
+  });
+
+  it('[R11] names a runtime only when one was chosen', () => {
+    expect(boxBody(box).HostConfig).not.toHaveProperty('Runtime');
+    expect(boxBody({ ...box, runtime: 'runsc' }).HostConfig).toMatchObject({ Runtime: 'runsc' });
+  });
+});

@@ -1,0 +1,88 @@
+import { randomBytes } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { packTar } from 'modern-tar';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { putArchive } from '../../src/engines/docker/containers/put-archive.ts';
+import { ensurePorterVolume, porterVolumeName } from '../../src/engines/docker/porter-volume.ts';
+import { findVolume } from '../../src/engines/docker/volumes/inspect.ts';
+import { removeVolume } from '../../src/engines/docker/volumes/remove.ts';
+import { label } from '../../src/protocol/labels.ts';
+import { makeContainer, type TestEngine, testEngine } from '../support/engine.ts';
+
+/** Not the real porter: any bytes under their own name, so that the volume of this test is its own. */
+function program(): { readonly bytes: Buffer; readonly hash: string } {
+  return { bytes: randomBytes(50_000), hash: randomBytes(32).toString('hex') };
+}
+
+function forget(engine: TestEngine, name: string): void {
+  onTestFinished(() => removeVolume(engine.connection, name));
+}
+
+async function overwrite(engine: TestEngine, volume: string, bytes: Buffer): Promise<void> {
+  const id = await makeContainer(engine, {
+    HostConfig: { Mounts: [{ Type: 'volume', Source: volume, Target: '/porter' }] },
+  });
+  const header = { name: 'porter', type: 'file' as const, size: bytes.length, mode: 0o555 };
+  const archive = Readable.from([Buffer.from(await packTar([{ header, body: bytes }]))]);
+  await putArchive(engine.connection, id, '/porter', archive);
+}
+
+describe("porter's volume", () => {
+  it('is made once, carries our labels, and is found again', async () => {
+    const engine = testEngine();
+    const porter = program();
+    forget(engine, porterVolumeName(porter.hash));
+    const name = await ensurePorterVolume(engine.connection, porter, engine.image);
+    expect(await ensurePorterVolume(engine.connection, porter, engine.image)).toBe(name);
+    expect((await findVolume(engine.connection, name))?.labels).toMatchObject({
+      [label.owned]: 'true',
+      [label.kind]: 'porter',
+      [label.inputs]: porter.hash,
+    });
+  });
+
+  it('is refused when what is in it is not what was put there', async () => {
+    const engine = testEngine();
+    const porter = program();
+    forget(engine, porterVolumeName(porter.hash));
+    const name = await ensurePorterVolume(engine.connection, porter, engine.image);
+    await overwrite(engine, name, Buffer.from('#!/bin/sh\necho planted\n'));
+    await expect(ensurePorterVolume(engine.connection, porter, engine.image)).rejects.toMatchObject({
+      code: 'porter_corrupt',
+      advice: expect.stringContaining(`docker volume rm ${name}`),
+    });
+  });
+
+  it('is completed when an earlier fill was cut off', async () => {
+    const engine = testEngine();
+    const porter = program();
+    forget(engine, porterVolumeName(porter.hash));
+    const name = await ensurePorterVolume(engine.connection, porter, engine.image);
+    await overwrite(engine, name, porter.bytes.subarray(0, 1000));
+    expect(await ensurePorterVolume(engine.connection, porter, engine.image)).toBe(name);
+  });
+
+  it('can be made by several at the same time', async () => {
+    const engine = testEngine();
+    const porter = program();
+    const name = porterVolumeName(porter.hash);
+    forget(engine, name);
+    const made = [1, 2, 3].map(() => ensurePorterVolume(engine.connection, porter, engine.image));
+    expect(await Promise.all(made)).toEqual([name, name, name]);
+  });
+
+  it('[A12] that has the name but not our label is left alone', async () => {
+    const engine = testEngine();
+    const porter = program();
+    const name = porterVolumeName(porter.hash);
+    const { createVolume } = await import('../../src/engines/docker/volumes/create.ts');
+    await createVolume(engine.connection, {
+      name,
+      labels: { [label.test]: engine.labels()[label.test] ?? '' },
+    });
+    forget(engine, name);
+    await expect(ensurePorterVolume(engine.connection, porter, engine.image)).rejects.toMatchObject({
+      code: 'engine_conflict',
+    });
+  });
+});

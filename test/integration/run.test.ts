@@ -1,0 +1,209 @@
+import { describe, expect, inject, it } from 'vitest';
+import { listContainers } from '../../src/engines/docker/containers/list.ts';
+import { waitUntilRemoved } from '../../src/engines/docker/containers/remove.ts';
+import { ownerId } from '../../src/lib/owner.ts';
+import { label } from '../../src/protocol/labels.ts';
+import { type CliResult, sally, startSally } from '../support/cli.ts';
+import { testEngine } from '../support/engine.ts';
+
+const owned = (): string => `${label.owner}=${ownerId(process.getuid?.() ?? -1, inject('stateDir'))}`;
+
+const box = (...command: readonly string[]): string[] => [
+  'run',
+  '--image',
+  testEngine().image,
+  '--',
+  ...command,
+];
+
+async function boxes(): Promise<number> {
+  return (await listContainers(testEngine().connection, [owned()])).length;
+}
+
+/** The one box that is there now; `removed` resolves when the engine has removed it, whoever asked it to. */
+async function onlyBox(): Promise<{ readonly removed: Promise<void> }> {
+  const { connection } = testEngine();
+  const [found] = await listContainers(connection, [owned()]);
+  expect(found).toBeDefined();
+  return { removed: waitUntilRemoved(connection, found?.id ?? '') };
+}
+
+describe('sally run', () => {
+  it('[R10] passes output and exit code of the command through', async () => {
+    const result = await sally(box('sh', '-c', 'echo out; echo err >&2; exit 42'));
+    expect(result).toMatchObject({ code: 42, stdout: 'out\n', stderr: 'err\n' });
+  });
+
+  it.each([
+    ['[R10] 127 for a program that is not there', ['no-such-program'], 127],
+    ['[R10] 126 for a file that cannot be executed', ['/etc/passwd'], 126],
+    ['[R10] 128 + n for a signal', ['sh', '-c', 'kill -9 $$'], 137],
+  ])('ends with %s', async (_name, command, code) => {
+    expect((await sally(box(...command))).code).toBe(code);
+  });
+
+  it('gives the command its standard input and carries binary both ways', async () => {
+    const input = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte).filter((byte) => byte < 128));
+    const result = await sally(box('cat'), { input });
+    expect(Buffer.from(result.stdout)).toEqual(input);
+  });
+
+  it('[C5] shows the command nothing of this environment', async () => {
+    const result = await sally(box('env'), { env: { SECRET_TOKEN: 'do-not-leak' } });
+    expect(result.stdout).not.toContain('do-not-leak');
+    const names = result.stdout
+      .trim()
+      .split('\n')
+      .map((line) => line.split('=')[0])
+      .sort();
+    expect(names).toEqual(['HOME', 'LANG', 'PATH']);
+  });
+
+  it('passes what --env names, and refuses to take a value from this shell', async () => {
+    const args = [
+      'run',
+      '--image',
+      testEngine().image,
+      '-e',
+      'A=1',
+      '-e',
+      'B=x=y',
+      '--',
+      'sh',
+      '-c',
+      'echo $A $B',
+    ];
+    expect((await sally(args)).stdout).toBe('1 x=y\n');
+    const refused = await sally(['run', '-e', 'HOME', '--', 'true']);
+    expect(refused).toMatchObject({ code: 2, stdout: '' });
+    expect(refused.stderr).toMatch(/^sally: --env HOME: write NAME=value/);
+  });
+
+  it('[A11][O3] is sealed: no capability, no new privileges, seccomp, an own user, no network, porter as PID 1', async () => {
+    const script = `
+      id -u; id -g
+      grep -E '^(CapInh|CapPrm|CapEff|CapBnd|CapAmb|NoNewPrivs|Seccomp):' /proc/self/status
+      ls /sys/class/net
+      cat /proc/1/comm
+      touch /.sallyport/planted 2>&1
+    `;
+    const { stdout } = await sally(box('sh', '-c', script));
+    expect(stdout.split('\n').map((line) => line.replace(/\s+/g, ' '))).toEqual([
+      '64000',
+      '64000',
+      ...['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb'].map((name) => `${name}: 0000000000000000`),
+      'NoNewPrivs: 1',
+      'Seccomp: 2',
+      'lo',
+      'porter',
+      expect.stringContaining('Read-only file system'),
+      '',
+    ]);
+  });
+
+  it('[G4] holds to the limits it was given', async () => {
+    const script = `
+      cat /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/memory.max 2>/dev/null
+      cat /sys/fs/cgroup/pids/pids.max /sys/fs/cgroup/pids.max 2>/dev/null
+    `;
+    const args = [
+      'run',
+      '--image',
+      testEngine().image,
+      '--memory',
+      '256m',
+      '--pids',
+      '64',
+      '--',
+      'sh',
+      '-c',
+      script,
+    ];
+    expect((await sally(args)).stdout).toBe(`${256 * 2 ** 20}\n64\n`);
+  });
+
+  it('tells the command that was killed for its memory from one that failed', async () => {
+    const python = 'x = []\nwhile True: x.append(bytearray(10**7))';
+    const args = ['run', '--image', testEngine().image, '--memory', '128m', '--', 'python3', '-c', python];
+    const result = await sally(args);
+    expect(result.code).toBe(137);
+  });
+
+  it('carries 50 MB of output whole', async () => {
+    const args = box('sh', '-c', 'head -c 50000000 /dev/zero | tr "\\0" x');
+    const { child, result } = startSally(args);
+    let bytes = 0;
+    child.stdout?.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+    });
+    await result;
+    expect(bytes).toBe(50_000_000);
+  });
+
+  it('leaves nothing behind', async () => {
+    await sally(box('true'));
+    expect(await boxes()).toBe(0);
+  });
+
+  it('stops and removes the box at Ctrl-C', async () => {
+    const running = startSally(box('sh', '-c', 'echo ready; sleep 1000'));
+    await running.said('ready');
+    running.child.kill('SIGINT');
+    expect(await running.result).toMatchObject({ code: 130 });
+    expect(await boxes()).toBe(0);
+  });
+
+  it('leaves nothing behind when it is killed with no chance to clean up', async () => {
+    const running = startSally(box('sh', '-c', 'echo ready; sleep 1000'));
+    await running.said('ready');
+    const { removed } = await onlyBox();
+    running.child.kill('SIGKILL');
+    await removed;
+    expect(await boxes()).toBe(0);
+  });
+
+  it('runs several at the same time', async () => {
+    const results = await Promise.all(['a', 'b', 'c'].map((name) => sally(box('echo', name))));
+    expect(results.map(({ stdout }) => stdout)).toEqual(['a\n', 'b\n', 'c\n']);
+  });
+
+  it('names the image that is missing and what to do', async () => {
+    const result = await sally(['run', '--image', 'no-such-image:1', '--', 'true']);
+    expect(result.code).toBe(125);
+    expect(result.stderr).toContain('no-such-image');
+    expect(result.stderr).toContain('sally image bootstrap');
+  });
+});
+
+describe('bad input', () => {
+  const threeLines = ({ stderr }: CliResult): void => {
+    const lines = stderr.trimEnd().split('\n');
+    expect(lines.length).toBeLessThanOrEqual(3);
+    for (const line of lines) expect(line).toMatch(/^(sally: |\(add --help)/);
+  };
+
+  it.each([
+    [['run'], /missing required argument/],
+    [['run', '--memory', 'lots', '--', 'true'], /Write a size like 512m/],
+    [['run', '--cpus', '-1', '--', 'true'], /Write a number like/],
+    [['run', '--pids', '0', '--', 'true'], /whole number/],
+    [['run', '--nosuch', '--', 'true'], /unknown option/],
+    [['frobnicate'], /unknown command/],
+  ])('[R10] %j is a usage error with exit code 2', async (args, message) => {
+    const result = await sally(args);
+    expect(result.code).toBe(2);
+    expect(result.stderr).toMatch(message);
+    threeLines(result);
+  });
+
+  it.each([
+    ['an address that is none', 'nonsense', 'engine address'],
+    ['a socket that is not there', 'unix:///nowhere/docker.sock', 'there is no socket'],
+    ['a port that nobody listens on', 'tcp://127.0.0.1:1', 'connection refused'],
+  ])('says what is wrong with DOCKER_HOST: %s', async (_name, dockerHost, message) => {
+    const result = await sally(['run', '--', 'true'], { env: { DOCKER_HOST: dockerHost } });
+    expect(result.code).toBe(125);
+    expect(result.stderr).toContain(message);
+    threeLines(result);
+  });
+});
