@@ -16,6 +16,12 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   });
 }
 
+// `sally doctor | head`: a reader that has seen enough is not an error.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit();
+});
+
 const run = program({ signal: interrupted.signal });
 try {
   process.exitCode = await run.main(process.argv.slice(2));

@@ -14,14 +14,20 @@ const redrawMs = 80;
 export function progressLine(stream: NodeJS.WriteStream = process.stderr): ProgressLine {
   if (!stream.isTTY) return plainProgress(stream);
   let drawnAt = 0;
+  let drawn = false;
   const report = (event: ProgressEvent): void => {
     const now = Date.now();
     if (now - drawnAt < redrawMs) return;
     drawnAt = now;
+    drawn = true;
     const text = `${event.step}: ${event.message.replace(/\s+/g, ' ').trim()}`;
     stream.write(`\r\x1b[2K${pc.dim(text.slice(0, Math.max(20, (stream.columns ?? 80) - 1)))}`);
   };
-  return { report, done: () => void stream.write('\r\x1b[2K') };
+  const done = (): void => {
+    if (drawn) stream.write('\r\x1b[2K');
+    drawn = false;
+  };
+  return { report, done };
 }
 
 function plainProgress(stream: NodeJS.WriteStream): ProgressLine {

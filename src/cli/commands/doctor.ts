@@ -1,11 +1,10 @@
 /** `sally doctor`: the state of this machine as an aligned table, or as JSON. */
 
 import pc from 'picocolors';
-import { readEngineEnvironment } from '../../engines/docker/config.ts';
 import { SallyportError } from '../../protocol/errors.ts';
-import { readSetupEnvironment } from '../../setup/config.ts';
 import type { Check, CheckStatus } from '../../setup/doctor/check.ts';
-import { type DoctorReport, runDoctor } from '../../setup/doctor/run-doctor.ts';
+import type { DoctorReport } from '../../setup/doctor/run-doctor.ts';
+import { doctorHere } from '../../setup/here.ts';
 import { exitCode } from '../exit-codes.ts';
 import { print, printJson } from '../output.ts';
 import type { CliContext } from '../program.ts';
@@ -19,7 +18,7 @@ export async function doctorCommand(options: { readonly json?: true }, context: 
 
 async function examine(signal: AbortSignal): Promise<DoctorReport> {
   try {
-    return await runDoctor({ environment: readEngineEnvironment(), setup: readSetupEnvironment(), signal });
+    return await doctorHere(signal);
   } catch (error) {
     if (signal.aborted)
       throw new SallyportError('cancelled', 'the examination was cancelled', { cause: error });

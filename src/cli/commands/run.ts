@@ -3,9 +3,11 @@
 import type { Writable } from 'node:stream';
 import type { Exec } from '../../porter/exec.ts';
 import { isSallyportError, SallyportError } from '../../protocol/errors.ts';
+import { readCliEnvironment } from '../config.ts';
 import { exitCode } from '../exit-codes.ts';
 import { note } from '../output.ts';
 import type { CliContext } from '../program.ts';
+import { progressLine } from '../progress-line.ts';
 
 export interface RunOptions {
   readonly image?: string;
@@ -26,6 +28,7 @@ export async function runCommand(
   const [program, ...rest] = command;
   if (program === undefined) throw new SallyportError('usage', 'no command was given');
   const { runInProcess } = await import('../../daemon/in-process.ts');
+  const line = progressLine();
   try {
     const { result, timings } = await runInProcess(
       {
@@ -38,7 +41,17 @@ export async function runCommand(
         ...(options.pids === undefined ? {} : { pids: options.pids }),
       },
       connectStreams,
-      context.signal,
+      {
+        progress: line.report,
+        consent: async (packages) => {
+          line.done();
+          const { askConsent } = await import('../../setup/ask-consent.ts');
+          const what = `${packages.join(', ')} with apt-get`;
+          return await askConsent({ what, agreed: readCliEnvironment().ci, say: note }, context.signal);
+        },
+        prepared: line.done,
+        signal: context.signal,
+      },
     );
     if (options.timings) {
       const { createMs, startMs, execMs, removeMs } = timings;
@@ -50,6 +63,8 @@ export async function runCommand(
   } catch (error) {
     if (isSallyportError(error, 'exec_start_failed')) return notStarted(program, error);
     throw error;
+  } finally {
+    line.done();
   }
 }
 

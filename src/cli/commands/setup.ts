@@ -1,16 +1,10 @@
 /** `sally setup`: find, start or install an engine; `--status` and `--stop` for the private one. */
 
-import { readEngineEnvironment } from '../../engines/docker/config.ts';
-import { discoverEngine, discoveryError } from '../../engines/docker/discover.ts';
-import { describeEndpoint } from '../../engines/docker/endpoint/endpoint.ts';
-import { engineVersion } from '../../engines/docker/system/version.ts';
 import { SallyportError } from '../../protocol/errors.ts';
 import { askConsent } from '../../setup/ask-consent.ts';
-import { readSetupEnvironment } from '../../setup/config.ts';
-import { ensureEngine, type ReadyEngine } from '../../setup/ensure-engine.ts';
-import { privateEnginePaths } from '../../setup/private-engine/paths.ts';
-import { type PrivateEngineStatus, privateEngineStatus } from '../../setup/private-engine/status.ts';
-import { type StopResult, stopPrivateEngine } from '../../setup/private-engine/stop.ts';
+import { type SetUp, setUpHere, statusHere, stopHere } from '../../setup/here.ts';
+import type { PrivateEngineStatus } from '../../setup/private-engine/status.ts';
+import type { StopResult } from '../../setup/private-engine/stop.ts';
 import { exitCode } from '../exit-codes.ts';
 import { note, print, printJson } from '../output.ts';
 import type { CliContext } from '../program.ts';
@@ -33,42 +27,24 @@ export async function setupCommand(options: SetupOptions, context: CliContext): 
 }
 
 async function setUp(options: SetupOptions, { signal }: CliContext): Promise<number> {
-  const setup = readSetupEnvironment();
-  const startedAt = performance.now();
   const line = progressLine();
-  let ready: ReadyEngine;
-  try {
-    ready = await ensureEngine({
-      environment: readEngineEnvironment(),
-      setup,
-      progress: line.report,
-      consent: async (plan) => {
-        line.done();
-        return await askConsent(
-          {
-            what: `${plan.packages.join(', ')} with apt-get`,
-            agreed: options.yes === true || setup.ci,
-            say: note,
-          },
-          signal,
-        );
-      },
-      signal,
-    });
-  } finally {
-    line.done();
-  }
-  const durationMs = Math.round(performance.now() - startedAt);
-  const version = await engineVersion(ready.found.connection, { signal });
-  const endpoint = describeEndpoint(ready.found.endpoint);
-  if (options.json === true) {
-    const { how, privateEngine } = ready;
-    const engine = { source: ready.found.source, endpoint, version: version.engine, api: version.api };
-    printJson({ engine, how, privateEngine, durationMs });
-  } else {
-    print(`engine  ${ready.found.source}, version ${version.engine} (API ${version.api})`);
-    print(`socket  ${endpoint}`);
-    print(`how     ${howWords[ready.how]}, ${(durationMs / 1000).toFixed(1)} s`);
+  const done = await setUpHere({
+    progress: line.report,
+    consent: async (plan, ci) => {
+      line.done();
+      const agreed = options.yes === true || ci;
+      return await askConsent(
+        { what: `${plan.packages.join(', ')} with apt-get`, agreed, say: note },
+        signal,
+      );
+    },
+    signal,
+  }).finally(line.done);
+  if (options.json === true) printJson(done);
+  else {
+    print(`engine  ${done.engine.source}, version ${done.engine.version} (API ${done.engine.api})`);
+    print(`socket  ${done.engine.endpoint}`);
+    print(`how     ${howWords[done.how]}, ${(done.durationMs / 1000).toFixed(1)} s`);
   }
   return exitCode.ok;
 }
@@ -77,7 +53,7 @@ const howWords = {
   answered: 'it was running; nothing was started or installed',
   started: 'started',
   installed: 'installed and started',
-} as const satisfies Record<ReadyEngine['how'], string>;
+} as const satisfies Record<SetUp['how'], string>;
 
 const stateWords = {
   running: 'running',
@@ -87,27 +63,13 @@ const stateWords = {
 } as const satisfies Record<PrivateEngineStatus['state'], string>;
 
 async function showStatus(options: SetupOptions, { signal }: CliContext): Promise<number> {
-  const paths = privateEnginePaths(readSetupEnvironment());
-  const { found, attempts } = await discoverEngine(readEngineEnvironment(), {
-    privateSocket: paths.socket,
-    signal,
-  });
-  const privateEngine = await privateEngineStatus(paths, { signal });
-  const engine =
-    found === undefined ? null : { source: found.source, endpoint: describeEndpoint(found.endpoint) };
-  if (options.json === true) {
-    const tried = attempts.map(({ source, endpoint, outcome, error }) => ({
-      source,
-      endpoint,
-      outcome,
-      ...(error === undefined ? {} : { code: error.code, message: error.message }),
-    }));
-    printJson({ engine, privateEngine, tried });
-  } else {
-    print(
-      `engine          ${engine === null ? `none: ${discoveryError(attempts).message}` : `${engine.source} at ${engine.endpoint}`}`,
-    );
+  const status = await statusHere(signal);
+  const { engine, problem, privateEngine } = status;
+  if (options.json === true) printJson(status);
+  else {
+    const found = engine === null ? `none: ${problem}` : `${engine.source} at ${engine.endpoint}`;
     const pid = privateEngine.pid === undefined ? '' : ` (pid ${privateEngine.pid})`;
+    print(`engine          ${found}`);
     print(`private engine  ${stateWords[privateEngine.state]}${pid}`);
     if (privateEngine.pid !== undefined) {
       print(`  socket        ${privateEngine.socket}`);
@@ -119,15 +81,10 @@ async function showStatus(options: SetupOptions, { signal }: CliContext): Promis
 }
 
 async function stop(options: SetupOptions): Promise<number> {
-  const setup = readSetupEnvironment();
-  const paths = privateEnginePaths(setup);
   const line = progressLine();
-  const result = await stopPrivateEngine(paths, {
-    environment: setup.childVariables,
-    progress: line.report,
-  }).finally(line.done);
+  const result = await stopHere(line.report).finally(line.done);
   if (options.json === true) printJson(result);
-  else print(stopWords(result, paths.dataRoot));
+  else print(stopWords(result, result.dataRoot));
   return exitCode.ok;
 }
 
