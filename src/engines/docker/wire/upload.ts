@@ -36,9 +36,12 @@ export class Upload {
       request.destroy(this.#failure);
     });
     request.once('close', () => this.release());
-    source.on('data', () => {
+    const moved = (): void => {
       this.#moved = true;
-    });
+    };
+    source.on('data', moved);
+    // With the whole body the engine gets the whole time to answer.
+    source.on('end', moved);
     source.pipe(request);
   }
 

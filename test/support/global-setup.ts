@@ -1,0 +1,116 @@
+/**
+ * Before the integration tests: an engine and the test image. After them: proof that nothing was left behind. Running the
+ * tests is the consent to set up what they need; each thing done is said on stderr.
+ */
+
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestProject } from 'vitest/node';
+import { readEngineEnvironment } from '../../src/engines/docker/config.ts';
+import { describeEndpoint } from '../../src/engines/docker/endpoint/endpoint.ts';
+import { dockerImageEngine } from '../../src/engines/docker/image-engine.ts';
+import type { EngineConnection } from '../../src/engines/docker/wire/connection.ts';
+import { ensureImage } from '../../src/images/ensure-image.ts';
+import { ownerId } from '../../src/lib/owner.ts';
+import { label } from '../../src/protocol/labels.ts';
+import { readSetupEnvironment } from '../../src/setup/config.ts';
+import { ensureEngine, type ReadyEngine } from '../../src/setup/ensure-engine.ts';
+import { privateEnginePaths } from '../../src/setup/private-engine/paths.ts';
+import { privateEngineStatus } from '../../src/setup/private-engine/status.ts';
+import { stopPrivateEngine } from '../../src/setup/private-engine/stop.ts';
+import { leftovers, porterVolumes, removeNewPorterVolumes } from './leftovers.ts';
+import './provided.ts';
+
+const say = (message: string): void => {
+  process.stderr.write(`set-up: ${message}\n`);
+};
+
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const runId = `${Date.now().toString(36)}-${randomBytes(4).toString('hex')}`;
+  const stateDir = await mkdtemp(join(tmpdir(), 'sallyport-run-'));
+  process.env['SALLYPORT_STATE_DIR'] = stateDir;
+  const ready = await ensureEngine({
+    environment: readEngineEnvironment(),
+    setup: readSetupEnvironment(),
+    progress: ({ message }) => say(message),
+    consent: async (plan) => {
+      say(`installing ${plan.packages.join(', ')}`);
+      return true;
+    },
+  });
+  const { connection, endpoint, source } = ready.found;
+  say(`engine: ${describeEndpoint(endpoint)} (${source}, ${ready.how})`);
+  try {
+    const image = await ensureImage('test', {
+      engine: dockerImageEngine(connection),
+      progress: ({ message }) => say(message),
+      consent: async (packages) => {
+        say(`installing ${packages.join(', ')}`);
+        return true;
+      },
+    });
+    say(`image: ${image.reference} (${image.how}, ${image.durationMs} ms)`);
+    project.provide('engine', {
+      endpoint: describeEndpoint(endpoint),
+      apiVersion: connection.apiVersion ?? '',
+      image: image.reference,
+    });
+    project.provide('runId', runId);
+    project.provide('stateDir', stateDir);
+    const porterBefore = await porterVolumes(connection);
+    const owner = ownerId(process.getuid?.() ?? -1, stateDir);
+    return () => tearDown(ready, { runId, owner, stateDir, porterBefore });
+  } catch (error) {
+    // vitest calls no teardown for a set-up that failed.
+    await stopOwnEngine(ready);
+    await rm(stateDir, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+interface Run {
+  readonly runId: string;
+  readonly owner: string;
+  readonly stateDir: string;
+  readonly porterBefore: ReadonlySet<string>;
+}
+
+async function tearDown(ready: ReadyEngine, run: Run): Promise<void> {
+  const problems: string[] = [];
+  try {
+    problems.push(...(await inspectEngine(ready.found.connection, run)));
+  } catch (error) {
+    problems.push(`the engine could not be inspected: ${String(error)}`);
+  }
+  problems.push(...(await stopOwnEngine(ready)));
+  await rm(run.stateDir, { recursive: true, force: true });
+  if (problems.length === 0) return;
+  // Set here as well, because what a teardown throws is printed and does not decide the exit status by itself.
+  process.exitCode = 1;
+  throw new Error(`the test run left something behind:\n  ${problems.join('\n  ')}`);
+}
+
+async function inspectEngine(connection: EngineConnection, run: Run): Promise<readonly string[]> {
+  const left = [
+    ...(await leftovers(connection, `${label.test}=${run.runId}`)),
+    ...(await leftovers(connection, `${label.owner}=${run.owner}`)),
+  ];
+  await removeNewPorterVolumes(connection, run.porterBefore);
+  return left;
+}
+
+/** The private engine is stopped if this run started it; one that was there before stays as it was. */
+async function stopOwnEngine(ready: ReadyEngine): Promise<readonly string[]> {
+  if (!ready.privateEngine || ready.how === 'answered') return [];
+  const environment = readSetupEnvironment();
+  const paths = privateEnginePaths(environment);
+  try {
+    await stopPrivateEngine(paths, { environment: environment.childVariables });
+    const { state } = await privateEngineStatus(paths);
+    return state !== 'stopped' ? [`the private engine at ${paths.socket} still runs`] : [];
+  } catch (error) {
+    return [`the private engine at ${paths.socket} could not be stopped: ${String(error)}`];
+  }
+}

@@ -1,0 +1,19 @@
+/** What the global set-up hands to every integration test, over vitest's process boundary (so plain data only). */
+
+export interface ProvidedEngine {
+  /** As `DOCKER_HOST` takes it. */
+  readonly endpoint: string;
+  readonly apiVersion: string;
+  /** The reference of the test image, present on the engine. */
+  readonly image: string;
+}
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    engine: ProvidedEngine;
+    /** The value of the label `dev.sallyport.test` on everything that tests make. */
+    runId: string;
+    /** `SALLYPORT_STATE_DIR` of this run; decides the owner id of what Sallyport itself makes. */
+    stateDir: string;
+  }
+}
