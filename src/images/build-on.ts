@@ -41,7 +41,7 @@ export async function buildOn(base: string, recipe: Recipe, options: BuildOnOpti
       ...options.labels,
     },
     // An engine whose containers have no network must still be able to build on what has all packages.
-    ...(options.needsNetwork ? {} : { networkMode: 'none' }),
+    ...(options.needsNetwork ? {} : { networkMode: 'none' as const }),
   };
   try {
     const context = Readable.from([await packContext(recipe)]);

@@ -60,6 +60,8 @@ export interface ImageEngine {
       readonly dockerfile: string;
       readonly buildArgs: Readonly<Record<string, string>>;
       readonly labels: Readonly<Record<string, string>>;
+      /** `none`: the build gets no network at all. Else the engine's default. */
+      readonly networkMode?: 'none';
     },
     options: { readonly progress: Progress; readonly signal?: AbortSignal },
   ): Promise<string>;

@@ -106,9 +106,9 @@ describe('ensureEngine', () => {
         return true;
       }),
     );
-    expect(asked.map(({ packages }) => packages)).toEqual([['docker.io', 'iptables']]);
+    expect(asked.map(({ packages }) => packages)).toEqual([['docker.io', 'iptables', 'iproute2']]);
     expect(ready).toMatchObject({ how: 'installed', privateEngine: true });
-    expect(machine.diary).toEqual(['install docker.io iptables', 'start /usr/sbin/dockerd']);
+    expect(machine.diary).toEqual(['install docker.io iptables iproute2', 'start /usr/sbin/dockerd']);
   });
 
   it('installs nothing when that is refused', async () => {

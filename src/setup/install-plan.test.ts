@@ -18,8 +18,11 @@ describe('installPlan', () => {
     'installs with apt-get as root on %j',
     (distribution) => {
       expect(installPlan({ ...debianRoot, distribution })).toEqual({
-        packages: ['docker.io', 'iptables'],
-        commands: ['apt-get update', 'apt-get install -y --no-install-recommends docker.io iptables'],
+        packages: ['docker.io', 'iptables', 'iproute2'],
+        commands: [
+          'apt-get update',
+          'apt-get install -y --no-install-recommends docker.io iptables iproute2',
+        ],
       });
     },
   );

@@ -9,8 +9,8 @@ export interface InstallPlan {
   readonly commands: readonly string[];
 }
 
-/** iptables is only recommended by docker.io, and dockerd does not start without it. */
-const packages = ['docker.io', 'iptables'] as const;
+/** dockerd does not start without iptables, which docker.io only recommends; iproute2 makes the private engine's bridge. */
+const packages = ['docker.io', 'iptables', 'iproute2'] as const;
 const install = `apt-get install -y --no-install-recommends ${packages.join(' ')}`;
 
 /** Throws `setup_impossible`, with what to do on this platform, where Sallyport installs nothing. */

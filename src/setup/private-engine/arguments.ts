@@ -1,5 +1,6 @@
 /** The command line of the private dockerd. Everything that two engines could fight over is named explicitly. */
 
+import { bridgeOf } from './bridge.ts';
 import type { PrivateEnginePaths } from './paths.ts';
 
 export function dockerdArguments(paths: PrivateEnginePaths): readonly string[] {
@@ -15,12 +16,14 @@ export function dockerdArguments(paths: PrivateEnginePaths): readonly string[] {
     paths.execRoot,
     '--pidfile',
     paths.pidFile,
-    ...(paths.separate ? withoutNetworks : ownNetworks),
+    '--bridge',
+    bridgeOf(paths).name,
+    ...(paths.separate ? withoutFirewall : ownNetworks),
   ];
 }
 
-/** Off Docker's default pool (172.17.0.0/16 and on), so that it lives beside another engine and most VPNs. */
-const ownNetworks = ['--bip', '10.213.0.1/24', '--default-address-pool', 'base=10.214.0.0/16,size=26'];
+/** For networks that are made later; off Docker's default pool, as the bridge is. */
+const ownNetworks = ['--default-address-pool', 'base=10.214.0.0/16,size=26'];
 
-/** There is one docker0 and one set of firewall chains a machine, and they belong to the default engine. */
-const withoutNetworks = ['--bridge=none', '--iptables=false', '--ip6tables=false'];
+/** There is one set of firewall chains a machine, and it belongs to the default engine. */
+const withoutFirewall = ['--iptables=false', '--ip6tables=false', '--ip-masq=false'];

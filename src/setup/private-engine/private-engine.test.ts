@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { dockerdArguments } from './arguments.ts';
+import { bridgeOf } from './bridge.ts';
 import { lastLogLines } from './log-tail.ts';
 import { mountsBelow } from './mounts.ts';
 import { isOurContainerd, isOurDaemon, isOurShim } from './owned-processes.ts';
@@ -39,14 +40,23 @@ describe('privateEnginePaths', () => {
 describe('dockerdArguments', () => {
   it("keeps the default engine off Docker's default address pool", () => {
     expect(dockerdArguments(paths).join(' ')).toContain(
-      '--bip 10.213.0.1/24 --default-address-pool base=10.214.0.0/16,size=26',
+      '--bridge sally0 --default-address-pool base=10.214.0.0/16,size=26',
     );
+    expect(bridgeOf(paths).address).toBe('10.213.0.1/24');
   });
 
-  it('keeps an engine in a folder of its own away from bridge and firewall', () => {
-    const line = dockerdArguments(privateEnginePaths({ engineDir: '/tmp/e' })).join(' ');
-    expect(line).toContain('--bridge=none --iptables=false');
-    expect(line).not.toContain('--bip');
+  it('gives an engine in a folder of its own a bridge of its own, and keeps it away from the firewall', () => {
+    const other = privateEnginePaths({ engineDir: '/tmp/e' });
+    const { name } = bridgeOf(other);
+    expect(name).toMatch(/^sally[0-9a-f]{8}$/);
+    expect(name).not.toBe(bridgeOf(privateEnginePaths({ engineDir: '/tmp/f' })).name);
+    expect(dockerdArguments(other).join(' ')).toContain(`--bridge ${name} --iptables=false`);
+  });
+
+  it('never says --bridge=none, which would delete the docker0 of another engine', () => {
+    for (const engine of [paths, privateEnginePaths({ engineDir: '/tmp/e' })]) {
+      expect(dockerdArguments(engine).join(' ')).not.toMatch(/bridge[= ]none/);
+    }
   });
 });
 

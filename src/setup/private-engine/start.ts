@@ -14,6 +14,7 @@ import { isDiskFull } from '../../engines/docker/wire/errors.ts';
 import type { Progress } from '../../lib/progress.ts';
 import { isSallyportError, SallyportError } from '../../protocol/errors.ts';
 import { dockerdArguments } from './arguments.ts';
+import { bridgeOf, makeBridge } from './bridge.ts';
 import { lastLogLines } from './log-tail.ts';
 import { unmountBelow } from './mounts.ts';
 import { findDaemon } from './owned-processes.ts';
@@ -51,6 +52,7 @@ export async function startPrivateEngine(
   }
   const dataIsNew = !existsSync(paths.dataRoot);
   await prepare(paths);
+  await makeBridge(bridgeOf(paths), options.environment);
   options.progress({ step: 'engine', message: `starting a private engine at unix://${paths.socket}` });
   const child = await launch(paths, options);
   try {

@@ -1,5 +1,5 @@
 /**
- * Ends the private engine and takes away what it leaves: its containerd, shims, mounts, socket and pidfile. Its data
+ * Ends the private engine and takes away what it leaves: its containerd, shims, mounts, bridge, socket and pidfile. Its data
  * (images, volumes) stays. Idempotent, and never cancelled half-way: every wait in it is bounded.
  */
 
@@ -7,6 +7,7 @@ import { rm } from 'node:fs/promises';
 import { type Progress, silent } from '../../lib/progress.ts';
 import { SallyportError } from '../../protocol/errors.ts';
 import { type ProcessFacts, signalProcess, waitUntilGone } from '../processes.ts';
+import { bridgeOf, removeBridge } from './bridge.ts';
 import { unmountBelow } from './mounts.ts';
 import { findDaemon, findLeftovers } from './owned-processes.ts';
 import type { PrivateEnginePaths } from './paths.ts';
@@ -102,6 +103,7 @@ async function clean(
   if (await unmountBelow(paths.execRoot, environment)) {
     await rm(paths.execRoot, { recursive: true, force: true });
   }
+  await removeBridge(bridgeOf(paths), environment);
   await rm(paths.socket, { force: true });
   await rm(paths.pidFile, { force: true });
 }
