@@ -19,7 +19,10 @@ export function startPorter(
   architecture: string = nativeArchitecture,
 ): PorterChild {
   const [command = '', ...rest] = [...wrapper, porterBinaryPath(architecture), ...args];
-  const child = spawn(command, rest, { stdio: ['pipe', 'pipe', 'inherit'], env: {} });
+  const child = spawn(command, rest, {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env: { PATH: process.env['PATH'] ?? '' },
+  });
   onTestFinished(() => {
     child.kill('SIGKILL');
   });

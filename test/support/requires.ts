@@ -3,6 +3,8 @@
  * failure, because a test that silently does not run proves nothing.
  */
 
+import { spawnSync } from 'node:child_process';
+
 export const mustWork = process.env['SALLYPORT_MUST_WORK'] === '1';
 
 export const full = process.env['SALLYPORT_FULL'] === '1';
@@ -26,4 +28,8 @@ export function requirement(name: string, available: boolean, options: Requireme
 /** Tests that need root do not apply to an ordinary user, also where everything must work. */
 export function requiresRoot(): boolean {
   return requirement('root', isRoot, { possible: false });
+}
+
+export function commandExists(name: string): boolean {
+  return spawnSync('sh', ['-c', 'command -v "$1"', 'sh', name], { stdio: 'ignore' }).status === 0;
 }
