@@ -32,7 +32,11 @@ async function* build(connection: EngineConnection, dockerfile: string, labels: 
       { header: { name: 'Dockerfile', size: Buffer.byteLength(dockerfile) }, body: dockerfile },
     ]),
   );
-  const request = { noCache: true, labels: JSON.parse(labels) as Record<string, string> };
+  const request = {
+    noCache: true,
+    networkMode: 'none',
+    labels: JSON.parse(labels) as Record<string, string>,
+  };
   for await (const { text } of buildImage(connection, Readable.from([context]), request)) yield text.length;
 }
 
