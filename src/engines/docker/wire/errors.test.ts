@@ -13,6 +13,7 @@ describe('connectionError', () => {
     ['EACCES', 'engine_permission_denied', 'permission denied'],
     ['EPERM', 'engine_permission_denied', 'permission denied'],
     ['HPE_INVALID_CONSTANT', 'engine_protocol', 'does not speak HTTP'],
+    ['EPROTO', 'engine_protocol', 'does not speak TLS'],
     ['ERR_SSL_WRONG_VERSION_NUMBER', 'engine_protocol', 'does not speak TLS'],
     ['SELF_SIGNED_CERT_IN_CHAIN', 'engine_unreachable', 'is not trusted'],
     ['ERR_TLS_CERT_ALTNAME_INVALID', 'engine_unreachable', 'is not trusted'],

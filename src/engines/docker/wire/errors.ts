@@ -50,10 +50,14 @@ export function connectionError(endpoint: string, cause: unknown): SallyportErro
       advice: 'Put a cert.pem and key.pem that the engine accepts into DOCKER_CERT_PATH.',
     });
   }
-  if (code.startsWith('HPE_') || code === 'ERR_SSL_WRONG_VERSION_NUMBER') {
+  if (code.startsWith('HPE_')) {
+    return new SallyportError('engine_protocol', `${endpoint} does not speak HTTP`, options);
+  }
+  // What Node makes of an answer that is no TLS record.
+  if (code === 'EPROTO' || code === 'ERR_SSL_WRONG_VERSION_NUMBER') {
     return new SallyportError(
       'engine_protocol',
-      `${endpoint} does not speak ${code.startsWith('HPE_') ? 'HTTP' : 'TLS'}`,
+      `${endpoint} does not speak TLS, or none that we do`,
       options,
     );
   }
