@@ -22,7 +22,7 @@ describe('a slow reader', () => {
     const id = await runContainer(engine, 'head -c 300000000 /dev/zero > /tmp/big');
     expect(await waitForExit(connection, id, { timeoutMs: 60_000 })).toBe(0);
     const args = [endpoint, 'archive', id, '/tmp/big'];
-    const reading = await runChild<SlowReading>('./slow-reader.ts', { args });
+    const reading = await runChild<SlowReading>('./slow-reader.ts', { args, nodeOptions: ['--expose-gc'] });
     report('archive', reading);
     expect(reading.bytes).toBeGreaterThan(300_000_000);
     expect(reading.rssGrowthBytes).toBeLessThan(allowedGrowth);
@@ -35,7 +35,7 @@ describe('a slow reader', () => {
     const run = `RUN head -c ${bytes} /dev/zero | tr '\\0' x | fold -w 500`;
     const args = [endpoint, 'build', `FROM ${image}\n${run}\n`, JSON.stringify({ mark })];
     try {
-      const reading = await runChild<SlowReading>('./slow-reader.ts', { args });
+      const reading = await runChild<SlowReading>('./slow-reader.ts', { args, nodeOptions: ['--expose-gc'] });
       report('build', reading);
       expect(reading.bytes).toBeGreaterThan(bytes);
       expect(reading.rssGrowthBytes).toBeLessThan(allowedGrowth);
