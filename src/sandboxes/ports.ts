@@ -19,6 +19,11 @@ export interface BoxDoor extends Duplex {
 export interface BoxEngine {
   /** Makes the volume that delivers porter, or verifies the one that is there; returns its name. */
   providePorter(fillerImage: string, signal?: AbortSignal): Promise<string>;
+  /**
+   * Removes containers of this owner, and helpers of nobody's, that were created longer than `olderThanMs` ago and never
+   * started: their maker was killed in between. Returns how many.
+   */
+  sweep(owner: string, olderThanMs: number): Promise<number>;
   create(box: BoxRequest, signal?: AbortSignal): Promise<string>;
   attach(id: string, signal?: AbortSignal): Promise<BoxDoor>;
   start(id: string, signal?: AbortSignal): Promise<void>;

@@ -34,6 +34,8 @@ export interface RunTimings {
 }
 
 const helloTimeoutMs = 20_000;
+/** Longer than any create takes to be followed by its start, also on a busy engine. */
+const staleAfterMs = 120_000;
 
 /** `use` is given the running program, and the box lives until both it and the program are done. */
 export async function runOnce(
@@ -44,6 +46,7 @@ export async function runOnce(
 ): Promise<{ readonly result: ExecResult; readonly timings: RunTimings }> {
   const marks = [performance.now()];
   const mark = (): void => void marks.push(performance.now());
+  await engine.sweep(request.owner, staleAfterMs);
   const porterVolume = await engine.providePorter(request.image, signal);
   const box = standardBox({
     name: `sallyport-run-${randomBytes(6).toString('hex')}`,

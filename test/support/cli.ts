@@ -10,6 +10,7 @@ export interface CliResult {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly stdout: string;
+  readonly stdoutBytes: Buffer;
   readonly stderr: string;
 }
 
@@ -44,9 +45,11 @@ export function startSally(
   child.stdin.on('error', () => {});
   child.stdin.end(options.input ?? '');
   let stdout = '';
+  const chunks: Buffer[] = [];
   let stderr = '';
   const waiters: Array<() => void> = [];
   child.stdout.on('data', (chunk: Buffer) => {
+    chunks.push(chunk);
     stdout += chunk.toString('utf8');
     for (const check of waiters) check();
   });
@@ -55,7 +58,9 @@ export function startSally(
   });
   const result = new Promise<CliResult>((resolve, reject) => {
     child.on('error', reject);
-    child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr }));
+    child.on('close', (code, signal) =>
+      resolve({ code, signal, stdout, stdoutBytes: Buffer.concat(chunks), stderr }),
+    );
   });
   const said = (text: string): Promise<void> =>
     new Promise((resolve, reject) => {

@@ -8,6 +8,7 @@ import { inspectContainer } from './containers/inspect.ts';
 import { removeContainer } from './containers/remove.ts';
 import { startContainer } from './containers/start.ts';
 import { ensurePorterVolume, type PorterProgram } from './porter-volume.ts';
+import { sweepStale } from './sweep-stale.ts';
 import { engineVersion } from './system/version.ts';
 import type { CallOptions, EngineConnection } from './wire/connection.ts';
 
@@ -27,6 +28,7 @@ export function dockerBoxEngine(
         within(signal),
       );
     },
+    sweep: (owner, olderThanMs) => sweepStale(connection, owner, olderThanMs),
     create: (box, signal) =>
       createContainer(connection, { name: box.name, body: boxBody(box) }, within(signal)),
     attach: (id, signal) => attachContainer(connection, id, within(signal)),

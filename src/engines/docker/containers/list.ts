@@ -5,6 +5,7 @@ export interface ListedContainer {
   readonly id: string;
   readonly names: readonly string[];
   readonly state: string;
+  readonly createdSeconds: number;
   readonly labels: Readonly<Record<string, string>>;
 }
 
@@ -12,6 +13,7 @@ interface ListBody {
   readonly Id: string;
   readonly Names: string[];
   readonly State: string;
+  readonly Created: number;
   readonly Labels: Record<string, string> | null;
 }
 
@@ -33,6 +35,7 @@ export async function listContainers(
         id: row.Id,
         names: row.Names.map((name) => name.replace(/^\//, '')),
         state: row.State,
+        createdSeconds: row.Created,
         labels: row.Labels ?? {},
       })),
   );

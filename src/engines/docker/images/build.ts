@@ -51,7 +51,7 @@ export async function* buildImage(
       timeoutMs: 300_000,
       ...options,
     })
-    .catch(beforeStream('image_build_failed'));
+    .catch(beforeStream('build', 'image_build_failed'));
   try {
     for await (const line of progressLines(stream, 'build', 'image_build_failed')) {
       if (line.stream !== undefined) yield { text: line.stream };

@@ -34,7 +34,7 @@ export async function importImage(
       timeoutMs: 300_000,
       ...call,
     })
-    .catch(beforeStream('image_build_failed'));
+    .catch(beforeStream('import image', 'image_build_failed'));
   let id: string | undefined;
   for await (const line of progressLines(stream, 'import image', 'image_build_failed')) {
     if (line.status?.startsWith('sha256:')) id = line.status;

@@ -15,10 +15,10 @@ export interface ProgressLine {
 }
 
 /** Some failures come before the stream begins, as a plain error of the engine; they mean the same as the line would. */
-export function beforeStream(failure: ErrorCode): (error: unknown) => never {
+export function beforeStream(what: string, failure: ErrorCode): (error: unknown) => never {
   return (error) => {
-    if (!isSallyportError(error, 'engine_failed')) throw error;
-    throw new SallyportError(failure, error.message, { cause: error, details: error.details });
+    if (!isSallyportError(error, 'engine_failed') && !isSallyportError(error, failure)) throw error;
+    throw new SallyportError(failure, `${what}: ${error.message}`, { cause: error, details: error.details });
   };
 }
 

@@ -23,7 +23,7 @@ export async function pullImage(
       timeoutMs: 120_000,
       ...call,
     })
-    .catch(beforeStream('image_pull_failed'));
+    .catch(beforeStream(`pull ${reference}`, 'image_pull_failed'));
   const layers = new Map<string, { current: number; total: number }>();
   for await (const line of progressLines(stream, `pull ${reference}`, 'image_pull_failed')) {
     const { current, total } = line.progressDetail ?? {};
