@@ -11,7 +11,7 @@ const mayImport = {
   daemon: ['protocol', 'policy', 'porter', 'sandboxes', 'engines/docker', 'images', 'setup'],
   setup: ['engines/docker', 'images', 'protocol', 'sandboxes/ports', 'porter/binary'],
   // Until there is a daemon and an SDK, `sally run` puts the parts together in its own process.
-  cli: ['protocol', 'setup', 'daemon/in-process', 'porter/exec'],
+  cli: ['protocol', 'setup', 'daemon/in-process', 'porter/exec', 'porter/output-sink'],
 };
 
 const forbidden = Object.entries(mayImport).map(([folder, allowed]) => ({

@@ -13,7 +13,9 @@ import { engineVersion } from '../src/engines/docker/system/version.ts';
 import { ensureImage } from '../src/images/ensure-image.ts';
 import { standardBox } from '../src/policy/hardening.ts';
 import { readPorterBinary } from '../src/porter/binary.ts';
-import { PorterConnection } from '../src/porter/connection.ts';
+import { OutputQueue } from '../src/porter/output-queue.ts';
+import { queueSink } from '../src/porter/output-sink.ts';
+import { Porter } from '../src/porter/porter.ts';
 import { ownedLabels } from '../src/protocol/labels.ts';
 import { readSetupEnvironment } from '../src/setup/config.ts';
 import { ensureEngine } from '../src/setup/ensure-engine.ts';
@@ -50,7 +52,9 @@ export async function main(args: readonly string[]): Promise<number> {
   try {
     const door = await engine.attach(id);
     await engine.start(id);
-    const porter = (await PorterConnection.open(door, { timeoutMs: 10_000 })).connection;
+    const porter = await Porter.open(door, { epoch: 1, token: randomBytes(32), timeoutMs: 10_000 });
+    const unread = new OutputQueue();
+    unread.discard();
     const docker = (...words: readonly string[]): Promise<unknown> =>
       execute('docker', words, {
         env: { PATH: '/usr/local/bin:/usr/bin:/bin', DOCKER_HOST: connection.endpoint },
@@ -60,10 +64,9 @@ export async function main(args: readonly string[]): Promise<number> {
         name: 'porter',
         perRound: 25,
         once: async () => {
-          const exec = porter.exec({ argv: ['true'], env, cwd: '/', stdin: false });
-          exec.stdout.discard();
-          exec.stderr.discard();
+          const exec = porter.exec({ argv: ['true'], env, cwd: '/' }, queueSink(unread, unread));
           const { exitCode } = await exec.result;
+          exec.forget();
           if (exitCode !== 0) throw new Error(`true ended with ${exitCode}`);
         },
       },

@@ -2,52 +2,72 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "die.h"
-#include "link.h"
+#include "host.h"
+#include "input.h"
 #include "loop.h"
+#include "notice.h"
+#include "output.h"
+#include "request.h"
 #include "spawn.h"
+#include "tree.h"
 #include "wire.h"
 
 enum {
   MAX_EXECS = 256,
-  MAX_ARGUMENTS = 4096,
-  EXEC_WITH_STDIN = 1,
-  EXIT_OUTPUT_INCOMPLETE = 1,
+  MAX_TOMBSTONES = 4096,
   /* A process that outlives the main one may hold a pipe open for ever; this long its output is still waited for. */
   DRAIN_MS = 100,
+  DEFAULT_GRACE_MS = 5000,
+  KILL_AGAIN_MS = 3,
+  SUPERVISOR_PATIENCE_MS = 1000,
+  SAMPLE_MS = 100,
 };
 
-struct output {
-  struct watch watch;
-  uint8_t type;
-  bool readable;
+enum exit_flag {
+  EXIT_INCOMPLETE = 1,
+  EXIT_TIMED_OUT = 2,
+  EXIT_MEMORY = 4,
+  EXIT_KILLED = 8,
+  EXIT_SUPERVISOR_LOST = 16,
 };
+
+enum channel { OUT, ERR, CHANNELS };
 
 struct exec {
   uint32_t stream; /* 0: free */
-  pid_t pid;
-  struct output out, err;
-  struct watch in;
-  uint32_t credit;
-  uint8_t *stdin_bytes;
-  size_t stdin_head, stdin_tail;
-  bool stdin_closing;
-  bool exited;
+  pid_t supervisor, pid;
+  struct watch report; /* fd -1: nothing of it is left */
+  struct output output[CHANNELS];
+  struct input input;
+  uint64_t started_ms;
+  bool attached; /* to the present host: it asked for this exec, or asked for it again */
+  bool started_told, exited, exit_told, forgotten;
+  /* 0: never */
+  uint64_t deadline_ms, kill_ms, drain_until_ms, sample_ms, supervisor_until_ms;
+  uint32_t grace_ms;
+  uint64_t memory_limit;
   int status;
   struct rusage usage;
-  uint64_t drain_until_ms;
+  uint32_t flags, left, killed;
 };
 
 static struct exec execs[MAX_EXECS];
-static uint32_t window;
+static uint32_t tombstones[MAX_TOMBSTONES], tombstone_count;
+static uint32_t highest_stream;
 
-void exec_set_window(uint32_t stream_window) { window = stream_window; }
+uint32_t exec_highest_stream(void) { return highest_stream; }
+
+void exec_used_stream(uint32_t stream) {
+  if (stream > highest_stream) highest_stream = stream;
+}
 
 static struct exec *find(uint32_t stream) {
   for (struct exec *e = execs; e < execs + MAX_EXECS; e++) {
@@ -56,208 +76,391 @@ static struct exec *find(uint32_t stream) {
   return NULL;
 }
 
-static struct exec *owner_of_out(struct watch *w) { return (struct exec *)((char *)w - offsetof(struct exec, out.watch)); }
-static struct exec *owner_of_err(struct watch *w) { return (struct exec *)((char *)w - offsetof(struct exec, err.watch)); }
+static bool is_tombstone(uint32_t stream) {
+  for (uint32_t i = 0; i < MAX_TOMBSTONES && i < tombstone_count; i++) {
+    if (tombstones[i] == stream) return true;
+  }
+  return false;
+}
 
-static void not_started(uint32_t stream, int failure) {
+int exec_is_supervisor(pid_t pid) {
+  for (struct exec *e = execs; e < execs + MAX_EXECS; e++) {
+    if (e->stream != 0 && e->supervisor == pid) return 1;
+  }
+  return 0;
+}
+
+static void free_exec(struct exec *e) {
+  loop_close(&e->report);
+  input_close(&e->input);
+  for (int c = 0; c < CHANNELS; c++) output_close(&e->output[c]);
+  tombstones[tombstone_count++ % MAX_TOMBSTONES] = e->stream;
+  e->stream = 0;
+}
+
+static void tell_not_started(uint32_t stream, int failure) {
   uint8_t payload[256];
   struct writer w = {.data = payload, .capacity = sizeof payload};
   write_u32(&w, (uint32_t)failure);
   write_text(&w, strerror(failure));
-  link_control(FRAME_NOT_STARTED, stream, payload, (uint32_t)w.length);
+  host_control(FRAME_NOT_STARTED, stream, &w);
 }
 
-/* Reads `count` strings into a NULL-ended vector of C strings; NULL when there are too many or one holds a NUL. */
-static char **read_vector(struct reader *r) {
-  uint32_t count = read_u32(r);
-  if (r->bad || count > MAX_ARGUMENTS) return NULL;
-  char **vector = calloc(count + 1, sizeof *vector);
-  if (vector == NULL) return NULL;
-  for (uint32_t i = 0; i < count; i++) {
-    struct bytes item = read_bytes(r);
-    bool bad = r->bad || memchr(item.data, 0, item.length) != NULL;
-    vector[i] = bad ? NULL : strndup((const char *)item.data, item.length);
-    if (vector[i] == NULL) {
-      r->bad = true;
-      break;
+static void tell_started(struct exec *e) {
+  uint8_t payload[4];
+  struct writer w = {.data = payload, .capacity = sizeof payload};
+  write_u32(&w, (uint32_t)e->pid);
+  host_control(FRAME_STARTED, e->stream, &w);
+  e->started_told = true;
+}
+
+static void main_exited(struct exec *e, int status, bool left_some) {
+  e->exited = true;
+  e->status = status;
+  e->drain_until_ms = loop_now_ms() + DRAIN_MS;
+  if (left_some) e->left = tree_count(e->supervisor, 0).alive;
+}
+
+/* Killed from inside: what it supervised now hangs below porter itself, and goes. */
+static void supervisor_lost(struct exec *e) {
+  e->flags |= EXIT_SUPERVISOR_LOST;
+  e->killed += tree_kill_strangers(exec_is_supervisor);
+  notice(NOTICE_SUPERVISOR_LOST, e->killed, "a supervisor was killed");
+  main_exited(e, SIGKILL, false);
+}
+
+static void on_report(struct watch *watch, uint32_t events) {
+  (void)events;
+  struct exec *e = (struct exec *)((char *)watch - offsetof(struct exec, report));
+  for (;;) {
+    struct spawn_report record;
+    long got = read(watch->fd, &record, sizeof record);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (got != (long)sizeof record) {
+      loop_close(watch);
+      if (!e->exited) supervisor_lost(e);
+      return;
+    }
+    switch (record.event) {
+      case SPAWN_STARTED:
+        e->pid = record.value;
+        break;
+      case SPAWN_FAILED:
+        tell_not_started(e->stream, record.value);
+        free_exec(e);
+        tombstone_count--; /* it never ran, so the same request may be made again */
+        return;
+      case SPAWN_EXITED:
+        e->usage = record.usage;
+        main_exited(e, record.value, record.left_some != 0);
+        break;
+      default:
+        break;
     }
   }
-  return vector;
 }
 
-static void free_vector(char **vector) {
-  if (vector == NULL) return;
-  for (char **item = vector; *item != NULL; item++) free(*item);
-  free(vector);
-}
-
-static void on_stdout(struct watch *watch, uint32_t events) {
-  (void)events;
-  owner_of_out(watch)->out.readable = true;
-}
-
-static void on_stderr(struct watch *watch, uint32_t events) {
-  (void)events;
-  owner_of_err(watch)->err.readable = true;
-}
-
-static void on_stdin(struct watch *watch, uint32_t events);
-
-void exec_request(const struct frame *frame) {
-  struct reader r = {.at = frame->payload, .end = frame->payload + frame->length};
-  uint32_t flags = read_u32(&r);
-  struct bytes cwd = read_bytes(&r);
-  char **argv = read_vector(&r);
-  char **envp = argv == NULL ? NULL : read_vector(&r);
-  char *directory = strndup((const char *)cwd.data, cwd.length);
+static void start(uint32_t stream, const struct exec_wish *wish, int failure) {
   struct exec *e = find(0);
-  int failure = 0;
-  if (frame->stream == 0 || find(frame->stream) != NULL) failure = EEXIST;
-  else if (argv == NULL || envp == NULL || directory == NULL || !reader_done(&r) || argv[0] == NULL) failure = EINVAL;
-  else if (e == NULL) failure = EAGAIN;
-  if (failure == 0) {
-    struct spawn request = {.argv = argv, .envp = envp, .cwd = directory, .with_stdin = flags & EXEC_WITH_STDIN};
-    struct spawned child;
-    failure = spawn_start(&request, &child);
-    if (failure == 0) {
-      *e = (struct exec){.stream = frame->stream, .pid = child.pid, .credit = window, .in.fd = -1};
-      e->out.type = FRAME_STDOUT;
-      e->err.type = FRAME_STDERR;
-      loop_add(&e->out.watch, child.out, EPOLLIN | EPOLLET, on_stdout);
-      loop_add(&e->err.watch, child.err, EPOLLIN | EPOLLET, on_stderr);
-      if (child.in >= 0) loop_add(&e->in, child.in, EPOLLOUT | EPOLLET, on_stdin);
-      uint8_t payload[8];
-      struct writer w = {.data = payload, .capacity = sizeof payload};
-      write_u32(&w, (uint32_t)child.pid);
-      link_control(FRAME_STARTED, e->stream, payload, (uint32_t)w.length);
-    }
-  }
-  if (failure != 0) not_started(frame->stream, failure);
-  free_vector(argv);
-  free_vector(envp);
-  free(directory);
-}
-
-static void stdin_write(struct exec *e) {
-  while (e->in.fd >= 0 && e->stdin_head < e->stdin_tail) {
-    long wrote = write(e->in.fd, e->stdin_bytes + e->stdin_head, e->stdin_tail - e->stdin_head);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0 && errno == EAGAIN) return;
-    if (wrote < 0) wrote = (long)(e->stdin_tail - e->stdin_head); /* nobody reads it any more */
-    e->stdin_head += (size_t)wrote;
-    uint8_t payload[4];
-    struct writer w = {.data = payload, .capacity = sizeof payload};
-    write_u32(&w, (uint32_t)wrote);
-    link_control(FRAME_CREDIT, e->stream, payload, (uint32_t)w.length);
-  }
-  if (e->stdin_closing) loop_close(&e->in);
-}
-
-static void on_stdin(struct watch *watch, uint32_t events) {
-  (void)events;
-  stdin_write((struct exec *)((char *)watch - offsetof(struct exec, in)));
-}
-
-void exec_stdin(const struct frame *frame) {
-  struct exec *e = find(frame->stream);
-  if (frame->stream == 0 || e == NULL || e->in.fd < 0) return; /* it ended meanwhile */
-  if (frame->length == 0) e->stdin_closing = true;
-  else {
-    if (e->stdin_bytes == NULL) e->stdin_bytes = malloc(EXEC_STDIN_WINDOW);
-    if (e->stdin_bytes == NULL) die("out of memory");
-    size_t queued = e->stdin_tail - e->stdin_head;
-    if (queued + frame->length > EXEC_STDIN_WINDOW) die("the host sent more input than it had credit for");
-    memmove(e->stdin_bytes, e->stdin_bytes + e->stdin_head, queued);
-    memcpy(e->stdin_bytes + queued, frame->payload, frame->length);
-    e->stdin_head = 0;
-    e->stdin_tail = queued + frame->length;
-  }
-  stdin_write(e);
-}
-
-void exec_signal(const struct frame *frame) {
-  struct reader r = {.at = frame->payload, .end = frame->payload + frame->length};
-  uint32_t number = read_u32(&r);
-  struct exec *e = find(frame->stream);
-  if (!reader_done(&r) || number >= NSIG || frame->stream == 0 || e == NULL || e->exited) return;
-  /* The program leads a session of its own, so its process group has its pid. */
-  kill(-e->pid, (int)number);
-}
-
-void exec_credit(uint32_t stream, uint32_t bytes) {
-  struct exec *e = find(stream);
-  if (e != NULL) e->credit = bytes > UINT32_MAX - e->credit ? UINT32_MAX : e->credit + bytes;
-}
-
-void exec_reaped(pid_t pid, int status, const struct rusage *usage) {
-  for (struct exec *e = execs; e < execs + MAX_EXECS; e++) {
-    if (e->stream == 0 || e->exited || e->pid != pid) continue;
-    e->exited = true;
-    e->status = status;
-    e->usage = *usage;
-    e->drain_until_ms = loop_now_ms() + DRAIN_MS;
+  struct spawned child;
+  if (failure == 0 && e == NULL) failure = EAGAIN;
+  if (failure == 0) failure = spawn_start(&wish->spawn, &child);
+  if (failure != 0) {
+    tell_not_started(stream, failure);
     return;
   }
+  uint64_t now_ms = loop_now_ms();
+  *e = (struct exec){
+      .stream = stream,
+      .supervisor = child.supervisor,
+      .started_ms = now_ms,
+      .attached = true,
+      .deadline_ms = wish->deadline_ms == 0 ? 0 : now_ms + wish->deadline_ms,
+      .grace_ms = wish->grace_ms == 0 ? DEFAULT_GRACE_MS : wish->grace_ms,
+      .memory_limit = wish->memory_limit,
+      .sample_ms = wish->memory_limit == 0 ? 0 : now_ms + SAMPLE_MS,
+  };
+  loop_add(&e->report, child.report, EPOLLIN, on_report);
+  output_open(&e->output[OUT], child.out, FRAME_STDOUT);
+  output_open(&e->output[ERR], child.err, FRAME_STDERR);
+  input_open(&e->input, child.in, stream, wish->spawn.pty);
 }
 
-/* False when there is more to read than the link has room for. */
-static bool pump_output(struct exec *e, struct output *o) {
-  while (o->watch.fd >= 0 && o->readable && e->credit > 0) {
-    long got = link_send_from(o->watch.fd, o->type, e->stream, e->credit);
-    if (got > 0) e->credit -= (uint32_t)got;
-    else if (got == LINK_NO_ROOM) return false;
-    else if (got == LINK_NO_CREDIT) return true; /* still readable; the credit's arrival wakes us */
-    else {
-      o->readable = false;
-      if (got != LINK_EMPTY) loop_close(&o->watch);
+void exec_request(uint32_t stream, const uint8_t *payload, uint32_t length) {
+  struct exec *known = find(stream);
+  if (known != NULL) {
+    /* Asked again, because it was not known whether it arrived: say how it stands. */
+    known->attached = true;
+    known->started_told = known->exit_told = false;
+    return;
+  }
+  struct exec_wish wish;
+  int failure = is_tombstone(stream) ? EEXIST : exec_wish_read(&wish, payload, length);
+  exec_used_stream(stream);
+  start(stream, &wish, failure);
+  if (failure != EEXIST) exec_wish_free(&wish);
+}
+
+static void request_kill(struct exec *e, uint32_t grace_ms, uint64_t now_ms) {
+  uint64_t at_ms = now_ms + grace_ms;
+  if (grace_ms > 0) tree_signal(e->supervisor, SIGTERM);
+  if (e->kill_ms == 0 || at_ms < e->kill_ms) e->kill_ms = at_ms;
+}
+
+static void on_acknowledge(struct exec *e, struct reader *r) {
+  uint64_t out = read_u64(r), err = read_u64(r);
+  bool ok = reader_done(r) && e->attached && output_acknowledge(&e->output[OUT], out) &&
+            output_acknowledge(&e->output[ERR], err);
+  if (!ok) host_violation("acknowledged what was not sent");
+}
+
+static void on_resume(struct exec *e, struct reader *r) {
+  uint64_t out = read_u64(r), err = read_u64(r);
+  if (e->attached) {
+    for (int c = 0; c < CHANNELS; c++) host_give_back(e->output[c].sent - e->output[c].ring.start);
+  }
+  if (!reader_done(r) || !output_resume(&e->output[OUT], out) || !output_resume(&e->output[ERR], err)) {
+    host_violation("resumed from where nothing is kept");
+    return;
+  }
+  e->attached = true;
+  e->started_told = e->exit_told = false;
+}
+
+static void on_signal(struct exec *e, struct reader *r) {
+  uint32_t number = read_u32(r);
+  /* The program leads a session of its own, so its process group has its pid. */
+  if (reader_done(r) && number > 0 && number < NSIG && e->pid > 0 && !e->exited) kill(-e->pid, (int)number);
+}
+
+static void on_resize(struct exec *e, struct reader *r) {
+  struct winsize size = {.ws_row = read_u16(r), .ws_col = read_u16(r)};
+  if (reader_done(r) && e->output[OUT].watch.fd >= 0) ioctl(e->output[OUT].watch.fd, TIOCSWINSZ, &size);
+}
+
+static void on_forget(struct exec *e) {
+  if (!e->exit_told) {
+    host_violation("forgot an exec before its exit was told");
+    return;
+  }
+  e->forgotten = true;
+}
+
+bool exec_frame(const struct frame *frame) {
+  struct exec *e = frame->stream == 0 ? NULL : find(frame->stream);
+  struct reader r = {.at = frame->payload, .end = frame->payload + frame->length};
+  if (e == NULL || e->forgotten) return false;
+  switch (frame->type) {
+    case FRAME_STDIN:
+      input_take(&e->input, frame->payload, frame->length);
+      break;
+    case FRAME_ACK:
+      on_acknowledge(e, &r);
+      break;
+    case FRAME_RESUME:
+      on_resume(e, &r);
+      break;
+    case FRAME_SIGNAL:
+      on_signal(e, &r);
+      break;
+    case FRAME_KILL: {
+      uint32_t grace_ms = read_u32(&r);
+      e->flags |= EXIT_KILLED;
+      if (reader_done(&r)) request_kill(e, grace_ms, loop_now_ms());
+      break;
     }
+    case FRAME_RESIZE:
+      on_resize(e, &r);
+      break;
+    case FRAME_FORGET:
+      on_forget(e);
+      break;
+    default:
+      return false;
   }
   return true;
 }
 
-static uint64_t microseconds(struct timeval t) { return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec; }
-
-/* False when the link has no room for the news yet. */
-static bool finish(struct exec *e) {
-  bool incomplete = e->out.watch.fd >= 0 || e->err.watch.fd >= 0;
-  uint8_t payload[64];
+void exec_list(void) {
+  enum { ROW = 4 * 4 + 8 * 6 };
+  static uint8_t payload[4 + MAX_EXECS * ROW];
   struct writer w = {.data = payload, .capacity = sizeof payload};
+  uint32_t count = 0;
+  write_u32(&w, 0);
+  for (struct exec *e = execs; e < execs + MAX_EXECS; e++) {
+    if (e->stream == 0 || e->forgotten) continue;
+    write_u32(&w, e->stream);
+    write_u32(&w, (uint32_t)e->pid);
+    write_u32(&w, e->exited ? 2 : 1);
+    for (int c = 0; c < CHANNELS; c++) {
+      write_u64(&w, e->output[c].ring.start);
+      write_u64(&w, e->output[c].ring.end);
+    }
+    write_u64(&w, e->input.received);
+    write_u32(&w, input_room(&e->input));
+    write_u64(&w, loop_now_ms() - e->started_ms);
+    count++;
+  }
+  write_u32(&(struct writer){.data = payload, .capacity = 4}, count);
+  host_control(FRAME_EXEC_LIST, 0, &w);
+}
+
+void exec_host_replaced(void) {
+  for (struct exec *e = execs; e < execs + MAX_EXECS; e++) {
+    e->attached = e->started_told = e->exit_told = false;
+  }
+}
+
+void exec_shift_deadlines(uint64_t gap_ms) {
+  for (struct exec *e = execs; e < execs + MAX_EXECS; e++) {
+    uint64_t *times[] = {&e->deadline_ms, &e->kill_ms, &e->drain_until_ms, &e->sample_ms, &e->supervisor_until_ms};
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+      if (*times[i] != 0) *times[i] += gap_ms;
+    }
+  }
+}
+
+static void keep_deadline(struct exec *e, uint64_t now_ms) {
+  if (e->deadline_ms == 0 || now_ms < e->deadline_ms || e->exited) return;
+  e->deadline_ms = 0;
+  e->flags |= EXIT_TIMED_OUT;
+  request_kill(e, e->grace_ms, now_ms);
+}
+
+static void keep_memory_limit(struct exec *e, uint64_t now_ms) {
+  if (e->sample_ms == 0 || now_ms < e->sample_ms || e->report.fd < 0) return;
+  e->sample_ms = now_ms + SAMPLE_MS;
+  if (tree_count(e->supervisor, 1).resident_bytes <= e->memory_limit) return;
+  e->flags |= EXIT_MEMORY;
+  e->sample_ms = 0;
+  request_kill(e, 0, now_ms);
+}
+
+static void keep_killing(struct exec *e, uint64_t now_ms) {
+  if (e->kill_ms == 0 || now_ms < e->kill_ms) return;
+  if (e->report.fd < 0) {
+    e->kill_ms = 0;
+    return;
+  }
+  /* A supervisor that was stopped from inside could not reap. */
+  kill(e->supervisor, SIGCONT);
+  uint32_t found = tree_kill(e->supervisor);
+  if (found > e->killed) e->killed = found;
+  if (found > 0) {
+    e->kill_ms = now_ms + KILL_AGAIN_MS;
+    return;
+  }
+  e->kill_ms = 0;
+  if (!e->exited) e->supervisor_until_ms = now_ms + SUPERVISOR_PATIENCE_MS;
+}
+
+/* All are dead, and still the supervisor says nothing: then it is not what it was. */
+static void keep_supervisor(struct exec *e, uint64_t now_ms) {
+  if (e->supervisor_until_ms == 0 || now_ms < e->supervisor_until_ms) return;
+  e->supervisor_until_ms = 0;
+  if (!e->exited && e->report.fd >= 0) kill(e->supervisor, SIGKILL);
+}
+
+/* Over when the program is gone, all that had to be killed is dead, and each channel is at its end or was empty when the
+ * time for stragglers ran out. */
+static bool is_over(const struct exec *e, uint64_t now_ms) {
+  if (!e->exited || e->kill_ms != 0) return false;
+  for (int c = 0; c < CHANNELS; c++) {
+    if (!output_at_end(&e->output[c]) && (e->output[c].readable || now_ms < e->drain_until_ms)) return false;
+  }
+  return true;
+}
+
+static bool tell_exit(struct exec *e) {
+  static const uint8_t size = 96;
+  uint8_t payload[96];
+  struct writer w = {.data = payload, .capacity = size};
+  struct timeval user = e->usage.ru_utime, system = e->usage.ru_stime;
   write_u32(&w, WIFSIGNALED(e->status) ? (uint32_t)WTERMSIG(e->status) : 0);
   write_u32(&w, WIFEXITED(e->status) ? (uint32_t)WEXITSTATUS(e->status) : 0);
-  write_u64(&w, microseconds(e->usage.ru_utime));
-  write_u64(&w, microseconds(e->usage.ru_stime));
+  write_u64(&w, (uint64_t)user.tv_sec * 1000000 + (uint64_t)user.tv_usec);
+  write_u64(&w, (uint64_t)system.tv_sec * 1000000 + (uint64_t)system.tv_usec);
   write_u64(&w, (uint64_t)e->usage.ru_maxrss * 1024);
-  write_u32(&w, incomplete ? EXIT_OUTPUT_INCOMPLETE : 0);
-  if (!link_ordered(FRAME_EXIT, e->stream, payload, (uint32_t)w.length)) return false;
-  loop_close(&e->out.watch);
-  loop_close(&e->err.watch);
-  loop_close(&e->in);
-  free(e->stdin_bytes);
-  e->stream = 0;
-  return true;
+  write_u32(&w, e->flags);
+  write_u32(&w, e->left);
+  write_u32(&w, e->killed);
+  write_u64(&w, e->output[OUT].ring.end);
+  write_u64(&w, e->output[ERR].ring.end);
+  return host_ordered(FRAME_EXIT, e->stream, &w);
 }
 
-/* Over when the program is gone and each pipe is at its end, or was empty when the time for stragglers ran out. */
-static bool output_over(const struct exec *e, uint64_t now_ms) {
-  if (e->out.watch.fd < 0 && e->err.watch.fd < 0) return true;
-  if (e->out.readable || e->err.readable) return false;
-  return now_ms >= e->drain_until_ms;
-}
-
-int exec_pump(void) {
-  int due_ms = -1;
-  bool blocked = false;
-  uint64_t now_ms = loop_now_ms();
-  for (struct exec *e = execs; e < execs + MAX_EXECS; e++) {
-    if (e->stream == 0) continue;
-    if (!pump_output(e, &e->out) || !pump_output(e, &e->err)) blocked = true;
-    if (!e->exited) continue;
-    if (output_over(e, now_ms)) {
-      if (!finish(e)) blocked = true;
-    } else if (e->drain_until_ms > now_ms) {
-      int left_ms = (int)(e->drain_until_ms - now_ms);
-      if (due_ms < 0 || left_ms < due_ms) due_ms = left_ms;
-    }
+static void finish(struct exec *e) {
+  for (int c = 0; c < CHANNELS; c++) {
+    if (output_at_end(&e->output[c]) || e->output[c].discarding) continue;
+    e->flags |= EXIT_INCOMPLETE;
+    output_discard(&e->output[c]);
   }
-  return blocked ? EXEC_BLOCKED : due_ms;
+  input_close(&e->input);
+  bool all_sent = output_all_sent(&e->output[OUT]) && output_all_sent(&e->output[ERR]);
+  if (e->attached && e->started_told && all_sent && !e->exit_told) e->exit_told = tell_exit(e);
+}
+
+static void send_output(struct exec *e) {
+  if (!e->attached || e->pid == 0) return;
+  if (!e->started_told) tell_started(e);
+  uint64_t under_way = 0;
+  for (int c = 0; c < CHANNELS; c++) under_way += e->output[c].sent - e->output[c].ring.start;
+  uint32_t credit = under_way < host_stream_window() ? host_stream_window() - (uint32_t)under_way : 0;
+  for (int c = 0; c < CHANNELS; c++) credit -= output_send(&e->output[c], e->stream, credit);
+}
+
+static void sooner(int *due_ms, uint64_t at_ms, uint64_t now_ms) {
+  if (at_ms == 0) return;
+  int left_ms = at_ms <= now_ms ? 0 : at_ms - now_ms > 1000 ? 1000 : (int)(at_ms - now_ms);
+  if (*due_ms < 0 || left_ms < *due_ms) *due_ms = left_ms;
+}
+
+static int pump(struct exec *e, uint64_t now_ms) {
+  keep_deadline(e, now_ms);
+  keep_memory_limit(e, now_ms);
+  keep_killing(e, now_ms);
+  keep_supervisor(e, now_ms);
+  for (int c = 0; c < CHANNELS; c++) output_fill(&e->output[c]);
+  send_output(e);
+  int due_ms = -1;
+  if (is_over(e, now_ms)) finish(e);
+  else if (e->exited) sooner(&due_ms, e->drain_until_ms > now_ms ? e->drain_until_ms : 0, now_ms);
+  sooner(&due_ms, e->exited ? 0 : e->deadline_ms, now_ms);
+  sooner(&due_ms, e->kill_ms, now_ms);
+  sooner(&due_ms, e->report.fd < 0 ? 0 : e->sample_ms, now_ms);
+  sooner(&due_ms, e->supervisor_until_ms, now_ms);
+  for (int c = 0; c < CHANNELS; c++) {
+    if (e->output[c].discarding && e->output[c].readable) due_ms = 0;
+  }
+  return due_ms;
+}
+
+int exec_pump(uint64_t now_ms) {
+  /* Each turn begins with another exec, so that none is always the last to find the queue full. */
+  static uint32_t first;
+  int due_ms = -1;
+  first = (first + 1) % MAX_EXECS;
+  for (uint32_t i = 0; i < MAX_EXECS; i++) {
+    struct exec *e = &execs[(first + i) % MAX_EXECS];
+    if (e->stream == 0) continue;
+    int own_ms = pump(e, now_ms);
+    if (own_ms >= 0 && (due_ms < 0 || own_ms < due_ms)) due_ms = own_ms;
+    if (e->forgotten && e->report.fd < 0) free_exec(e);
+  }
+  return due_ms;
+}
+
+void exec_end_all(bool with_kill) {
+  for (struct exec *e = execs; e < execs + MAX_EXECS; e++) {
+    if (e->stream == 0 || e->report.fd < 0) continue;
+    if (with_kill) tree_kill(e->supervisor);
+    else tree_signal(e->supervisor, SIGTERM);
+  }
+}
+
+bool exec_any_running(void) {
+  for (struct exec *e = execs; e < execs + MAX_EXECS; e++) {
+    if (e->stream != 0 && e->report.fd >= 0) return true;
+  }
+  return false;
 }

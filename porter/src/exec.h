@@ -1,30 +1,34 @@
-/* Execs: programs that the host asked for. Each has its own stream id, its pipes, its credit and one exit status. */
+/*
+ * Execs: programs that the host asked for. Each is named by its stream, runs whether a host is there or not, keeps its
+ * output until the host has it and its exit until the host has recorded it.
+ */
 #ifndef PORTER_EXEC_H
 #define PORTER_EXEC_H
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "frame.h"
 
-enum { EXEC_STDIN_WINDOW = 64 * 1024 };
-
-/* How much output of one exec may be under way; set by the host's greeting. */
-void exec_set_window(uint32_t stream_window);
-
-void exec_request(const struct frame *frame);
-void exec_stdin(const struct frame *frame);
-void exec_signal(const struct frame *frame);
-void exec_credit(uint32_t stream, uint32_t bytes);
-
-/* A child of porter is gone. Unknown ones are orphans that were inherited: reaped, and nobody is told. */
-void exec_reaped(pid_t pid, int status, const struct rusage *usage);
-
-enum { EXEC_BLOCKED = 0 };
-/* Moves what can be moved and finishes what is over. Returns in how many ms that is due again, -1 for never, or
- * EXEC_BLOCKED when there is more to move as soon as the link has room. */
-int exec_pump(void);
+/* One whole request: the payload may have come in several frames. */
+void exec_request(uint32_t stream, const uint8_t *payload, uint32_t length);
+/* A frame on an exec's stream. False when there is no such exec. */
+bool exec_frame(const struct frame *frame);
+void exec_list(void);
+/* The highest stream number that a host has used so far. */
+uint32_t exec_highest_stream(void);
+void exec_used_stream(uint32_t stream);
+/* There is another host: nothing is sent before it asks for it. */
+void exec_host_replaced(void);
+/* Supervisors are children of porter; any other child is an orphan that lost its supervisor. */
+int exec_is_supervisor(pid_t pid);
+/* Time in which porter did not run does not count. */
+void exec_shift_deadlines(uint64_t gap_ms);
+/* Moves output, keeps deadlines and limits, finishes what is over. Returns in how many ms that is due again, -1 for never. */
+int exec_pump(uint64_t now_ms);
+/* TERM, or KILL, to every program. */
+void exec_end_all(bool kill);
+bool exec_any_running(void);
 
 #endif

@@ -18,27 +18,27 @@ static uint32_t checksum(const uint8_t *header, const uint8_t *payload, uint32_t
   return crc32_update(crc32_update(0, header, FRAME_HEADER - 4), payload, length);
 }
 
-enum decoded decoder_next(struct decoder *d, struct frame *frame) {
-  if (d->filled < FRAME_HEADER) return DECODED_MORE;
-  struct reader r = {.at = d->data + 2, .end = d->data + FRAME_HEADER};
+enum decoded decoder_at(struct decoder *d, size_t offset, struct frame *frame) {
+  const uint8_t *start = d->data + offset;
+  size_t there = d->filled - offset;
+  if (there < FRAME_HEADER) return DECODED_MORE;
+  struct reader r = {.at = start + sizeof magic, .end = start + FRAME_HEADER};
   frame->type = read_u8(&r);
-  uint8_t flags = read_u8(&r);
+  frame->flags = read_u8(&r);
   frame->epoch = read_u32(&r);
   frame->stream = read_u32(&r);
   frame->length = read_u32(&r);
   uint32_t crc = read_u32(&r);
-  if (memcmp(d->data, magic, sizeof magic) != 0 || flags != 0 || frame->length > FRAME_MAX_PAYLOAD) {
-    return DECODED_BAD;
-  }
-  if (d->filled < FRAME_HEADER + frame->length) return DECODED_MORE;
-  frame->payload = d->data + FRAME_HEADER;
-  return checksum(d->data, frame->payload, frame->length) == crc ? DECODED_FRAME : DECODED_BAD;
+  bool known = (frame->flags & ~FRAME_MORE) == 0 && frame->length <= FRAME_MAX_PAYLOAD;
+  if (memcmp(start, magic, sizeof magic) != 0 || !known) return DECODED_BAD;
+  if (there < FRAME_HEADER + frame->length) return DECODED_MORE;
+  frame->payload = start + FRAME_HEADER;
+  return checksum(start, frame->payload, frame->length) == crc ? DECODED_FRAME : DECODED_BAD;
 }
 
-void decoder_drop(struct decoder *d, const struct frame *frame) {
-  size_t whole = FRAME_HEADER + frame->length;
-  d->filled -= whole;
-  memmove(d->data, d->data + whole, d->filled);
+void decoder_keep(struct decoder *d, size_t offset) {
+  d->filled -= offset;
+  memmove(d->data, d->data + offset, d->filled);
 }
 
 size_t frame_encode(uint8_t *out, uint8_t type, uint32_t epoch, uint32_t stream, const void *payload, uint32_t length) {

@@ -33,14 +33,19 @@ void loop_want(struct watch *watch, uint32_t events) {
   if (epoll_ctl(epoll_fd, EPOLL_CTL_MOD, watch->fd, &event) != 0) die_errno("epoll_ctl mod");
 }
 
-void loop_close(struct watch *watch) {
+void loop_release(struct watch *watch) {
   if (watch->fd < 0) return;
   for (int i = 0; i < batch_length; i++) {
     if (batch[i].data.ptr == watch) batch[i].data.ptr = NULL;
   }
   epoll_ctl(epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
-  close(watch->fd);
   watch->fd = -1;
+}
+
+void loop_close(struct watch *watch) {
+  int fd = watch->fd;
+  loop_release(watch);
+  if (fd >= 0) close(fd);
 }
 
 void loop_turn(int timeout_ms) {

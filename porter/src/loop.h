@@ -17,8 +17,10 @@ void loop_open(void);
 void loop_add(struct watch *watch, int fd, uint32_t events, void (*ready)(struct watch *, uint32_t));
 /* Which events are waited for from now on. */
 void loop_want(struct watch *watch, uint32_t events);
-/* Stops watching and closes the descriptor. */
+/* Stops watching and closes the descriptor. Both do nothing for a watch that has none. */
 void loop_close(struct watch *watch);
+/* Stops watching and leaves the descriptor open. */
+void loop_release(struct watch *watch);
 /* Waits until something is ready or `timeout_ms` passed (-1: for ever), then runs the callbacks. */
 void loop_turn(int timeout_ms);
 uint64_t loop_now_ms(void);

@@ -1,120 +1,101 @@
 /*
- * porter: the first process of a sandbox, and its one door.
+ * porter: the first process of a sandbox, and its one door. docs/protocol.md says what it does.
  *
- * It speaks the porter protocol on stdin and stdout, starts the programs that the host asks for, carries their input,
- * output and exit status, and reaps what they leave behind. It runs as the sandbox's own unprivileged user.
+ * One thread, one loop. It runs as the sandbox's own unprivileged user; what it starts runs as the same user and is kept
+ * from it by what is in seccomp.c and by PR_SET_DUMPABLE.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "die.h"
+#include "doors.h"
 #include "exec.h"
-#include "frame.h"
-#include "link.h"
+#include "host.h"
 #include "loop.h"
-#include "wire.h"
+#include "message.h"
+#include "notice.h"
+#include "seccomp.h"
+#include "tree.h"
+#include "version.h"
 
-enum { PROTOCOL_MAJOR = 1, PROTOCOL_MINOR = 0, MAX_WINDOW = 512 * 1024, STOP_GRACE_MS = 3000 };
+enum {
+  STOP_GRACE_MS = 3000,
+  /* While anything has a deadline the loop comes round at least this often, so that a pause shows as a gap. */
+  TICK_MS = 500,
+  GAP_MS = 1000,
+};
 
-static bool greeted;
 static bool exit_with_host;
-static bool host_gone;
+static bool host_is_gone;
 static uint64_t stop_at_ms;
 
-static void refuse(const char *why) {
-  uint8_t payload[256];
+static void on_ping(const struct frame *frame) {
+  uint8_t payload[64];
   struct writer w = {.data = payload, .capacity = sizeof payload};
-  write_u16(&w, PROTOCOL_MAJOR);
-  write_u16(&w, PROTOCOL_MINOR);
-  write_text(&w, why);
-  link_control(FRAME_REFUSED, 0, payload, (uint32_t)w.length);
-}
-
-static void welcome(void) {
-  uint8_t payload[256];
-  struct writer w = {.data = payload, .capacity = sizeof payload};
-  write_u16(&w, PROTOCOL_MAJOR);
-  write_u16(&w, PROTOCOL_MINOR);
-  write_u64(&w, 0); /* feature bits */
-  write_text(&w, PORTER_BUILD_ID);
-  write_u32(&w, FRAME_MAX_PAYLOAD);
-  write_u32(&w, EXEC_STDIN_WINDOW);
-  write_u32(&w, (uint32_t)getpid());
-  link_control(FRAME_WELCOME, 0, payload, (uint32_t)w.length);
-}
-
-static void on_hello(const struct frame *frame) {
-  struct reader r = {.at = frame->payload, .end = frame->payload + frame->length};
-  uint16_t major = read_u16(&r);
-  read_u16(&r); /* minor: additions only */
-  read_u64(&r); /* feature bits */
-  uint32_t connection_window = read_u32(&r);
-  uint32_t stream_window = read_u32(&r);
-  /* A newer major may have added to the greeting, so its version is looked at before the rest. */
-  if (r.bad) refuse("malformed greeting");
-  else if (major != PROTOCOL_MAJOR) refuse("unknown protocol version");
-  else if (!reader_done(&r) || connection_window > MAX_WINDOW || stream_window > connection_window) {
-    refuse("malformed greeting");
-  } else {
-    greeted = true;
-    exec_set_window(stream_window);
-    link_start(frame->epoch, connection_window);
-    welcome();
+  if (frame->length > sizeof payload) {
+    host_violation("a ping that is too long");
+    return;
   }
-}
-
-static void on_credit(const struct frame *frame) {
-  struct reader r = {.at = frame->payload, .end = frame->payload + frame->length};
-  uint32_t bytes = read_u32(&r);
-  if (!reader_done(&r)) return;
-  if (frame->stream == 0) link_add_credit(bytes);
-  else exec_credit(frame->stream, bytes);
+  memcpy(payload, frame->payload, frame->length);
+  w.length = frame->length;
+  host_control(FRAME_PONG, frame->stream, &w);
 }
 
 static void on_frame(const struct frame *frame) {
-  if (!greeted && frame->type != FRAME_HELLO) {
-    refuse("no greeting");
+  const uint8_t *payload;
+  uint32_t length;
+  if ((frame->flags & FRAME_MORE) != 0 && frame->type != FRAME_EXEC) {
+    host_violation("a long message where none is allowed");
     return;
   }
   switch (frame->type) {
-    case FRAME_HELLO:
-      on_hello(frame);
-      break;
-    case FRAME_CREDIT:
-      on_credit(frame);
+    case FRAME_PING:
+      on_ping(frame);
       break;
     case FRAME_EXEC:
-      exec_request(frame);
+      if (frame->stream == 0 || frame->stream >= 0x80000000u) host_violation("a stream number that is not the host's");
+      else if (message_add(frame, &payload, &length)) exec_request(frame->stream, payload, length);
       break;
-    case FRAME_STDIN:
-      exec_stdin(frame);
-      break;
-    case FRAME_SIGNAL:
-      exec_signal(frame);
+    case FRAME_EXECS:
+      exec_list();
       break;
     default:
-      break; /* a newer minor's request: the host knows by the feature bits that it is not understood */
+      /* A frame for something that ended meanwhile is nobody's fault. */
+      exec_frame(frame);
+      break;
   }
 }
 
-static void on_host_gone(void) { host_gone = true; }
+static void on_host_replaced(void) {
+  host_is_gone = false;
+  message_reset();
+  exec_host_replaced();
+}
+
+static void on_host_gone(void) {
+  host_is_gone = true;
+  message_reset();
+  exec_host_replaced();
+}
 
 static void reap(void) {
-  for (;;) {
-    int status;
-    struct rusage usage;
-    pid_t pid = wait4(-1, &status, WNOHANG, &usage);
-    if (pid <= 0) return;
-    exec_reaped(pid, status, &usage);
-  }
+  int status;
+  while (waitpid(-1, &status, WNOHANG) > 0) continue;
+}
+
+/* From outside the pid namespace the sender is 0. Where porter is not PID 1, whoever started it may also end it. */
+static bool is_from_outside(const struct signalfd_siginfo *info) {
+  return info->ssi_pid == 0 || (getpid() != 1 && info->ssi_pid == (uint32_t)getppid());
 }
 
 static void on_signal(struct watch *watch, uint32_t events) {
@@ -122,9 +103,10 @@ static void on_signal(struct watch *watch, uint32_t events) {
   struct signalfd_siginfo info;
   while (read(watch->fd, &info, sizeof info) == (long)sizeof info) {
     if (info.ssi_signo == SIGCHLD) reap();
+    else if (!is_from_outside(&info)) notice(NOTICE_TERM_IGNORED, info.ssi_pid, "a signal from inside was ignored");
     else if (stop_at_ms == 0) {
       stop_at_ms = loop_now_ms() + STOP_GRACE_MS;
-      if (getpid() == 1) kill(-1, SIGTERM);
+      exec_end_all(false);
     }
   }
 }
@@ -144,16 +126,6 @@ static void open_signals(struct watch *watch) {
   loop_add(watch, fd, EPOLLIN, on_signal);
 }
 
-static bool have_children(void) {
-  siginfo_t info;
-  return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
-}
-
-static bool time_to_stop(void) {
-  if (host_gone && exit_with_host) return true;
-  return stop_at_ms != 0 && (loop_now_ms() >= stop_at_ms || !have_children());
-}
-
 /* Lowers the limit for porter and all that it starts; where the engine gave less, that stays. */
 static void limit_open_files(const char *text) {
   char *end;
@@ -167,31 +139,68 @@ static void limit_open_files(const char *text) {
   if (setrlimit(RLIMIT_NOFILE, &limit) != 0) die_errno("setrlimit");
 }
 
+/* Moves a descriptor away from 0, 1 and 2, and leaves /dev/null in its place: nothing that is printed by mistake, and
+ * nothing that inherits the usual three, touches the protocol. */
+static int move_away(int fd) {
+  int moved = fcntl(fd, F_DUPFD_CLOEXEC, 10);
+  if (moved < 0) die_errno("no stdin or stdout");
+  int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null >= 0) {
+    dup2(null, fd);
+    close(null);
+  } else close(fd);
+  return moved;
+}
+
+static bool time_to_stop(uint64_t now_ms) {
+  if (host_is_gone && exit_with_host) return true;
+  return stop_at_ms != 0 && (now_ms >= stop_at_ms || !exec_any_running());
+}
+
+static void run(void) {
+  uint64_t now_ms = loop_now_ms();
+  while (!time_to_stop(now_ms)) {
+    host_flush();
+    int due_ms = exec_pump(now_ms);
+    int doors_ms = doors_expire(now_ms);
+    if (doors_ms >= 0 && (due_ms < 0 || doors_ms < due_ms)) due_ms = doors_ms;
+    if (stop_at_ms != 0 && (due_ms < 0 || due_ms > 20)) due_ms = 20;
+    if (due_ms > TICK_MS) due_ms = TICK_MS;
+    bool drained = host_flush();
+    /* What did not fit into the queue goes on as soon as the queue is empty again. */
+    if (drained && host_data_was_full()) due_ms = 0;
+    loop_turn(due_ms);
+    uint64_t later_ms = loop_now_ms();
+    uint64_t waited_ms = due_ms < 0 ? 0 : (uint64_t)due_ms;
+    if (due_ms >= 0 && later_ms - now_ms > waited_ms + GAP_MS) exec_shift_deadlines(later_ms - now_ms - waited_ms);
+    now_ms = later_ms;
+  }
+}
+
 int main(int argc, char **argv) {
+  if (argc >= 2 && strcmp(argv[1], "relay") == 0) return doors_relay(argc > 2 ? atoi(argv[2]) : 1);
   for (int i = 1; i < argc; i++) {
-    if (strncmp(argv[i], "--nofile=", 9) == 0) {
-      limit_open_files(argv[i] + 9);
-      continue;
-    }
     if (strcmp(argv[i], "--version") == 0) {
       printf("porter %s protocol %d.%d\n", PORTER_BUILD_ID, PROTOCOL_MAJOR, PROTOCOL_MINOR);
       return 0;
     }
-    if (strcmp(argv[i], "--exit-with-host") == 0) exit_with_host = true;
-    else die("usage: porter [--version] [--nofile=N] [--exit-with-host]");
+    if (strncmp(argv[i], "--nofile=", 9) == 0) limit_open_files(argv[i] + 9);
+    else if (strcmp(argv[i], "--exit-with-host") == 0) exit_with_host = true;
+    else die("usage: porter [--version] [--nofile=N] [--exit-with-host] | porter relay [pid]");
   }
-  struct watch signals;
+  static const struct host_events events = {.frame = on_frame, .replaced = on_host_replaced, .gone = on_host_gone};
+  static struct watch signals;
+  /* Its neighbours have the same user: without this they could trace it and open its descriptors. */
+  prctl(PR_SET_DUMPABLE, 0);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  int in_fd = move_away(0), out_fd = move_away(1);
+  seccomp_prepare();
   loop_open();
   open_signals(&signals);
-  link_open(0, 1, on_frame, on_host_gone);
-  while (!time_to_stop()) {
-    link_flush();
-    int due_ms = exec_pump();
-    /* Blocked for room that this very flush has made: go round at once. Else the host's next sign wakes us. */
-    if (!link_flush() && due_ms == EXEC_BLOCKED) due_ms = -1;
-    if (stop_at_ms != 0 && (due_ms < 0 || due_ms > 50)) due_ms = 50;
-    loop_turn(due_ms);
-  }
+  host_listen(&events);
+  doors_open(in_fd, out_fd);
+  run();
+  exec_end_all(true);
   /* As PID 1, leaving ends every other process of the sandbox. */
   return stop_at_ms != 0 ? 143 : 0;
 }

@@ -5,11 +5,21 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "die.h"
+#include "seccomp.h"
+
 static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/* Where the supervisor finds its descriptors after it closed all others. */
+enum { FD_REPORT = 3, FD_IN, FD_OUT, FD_ERR, FD_FAILURE_READ, FD_FAILURE_WRITE, FD_END };
 
 /* The PATH of the program's environment, not of porter's own. */
 static const char *search_path(char **envp) {
@@ -42,64 +52,194 @@ static int exec_search(char **argv, char **envp) {
   }
 }
 
-static void close_pair(int pair[2]) {
-  if (pair[0] >= 0) close(pair[0]);
-  if (pair[1] >= 0) close(pair[1]);
+void close_from(int first) {
+#ifdef SYS_close_range
+  if (syscall(SYS_close_range, (unsigned)first, ~0u, 0u) == 0) return;
+#endif
+  struct rlimit limit;
+  int end = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 65536 ? (int)limit.rlim_cur : 65536;
+  for (int fd = first; fd < end; fd++) close(fd);
 }
 
-static _Noreturn void child(const struct spawn *request, int in, int out, int err, int report) {
-  /* porter blocks signals to read them from a descriptor and ignores SIGPIPE; a program starts with neither. */
-  signal(SIGPIPE, SIG_DFL);
+/* What the sandbox runs is a better victim than what keeps it, and than what else the machine runs. */
+static void raise_oom_score(void) {
+  int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  long wrote = write(fd, "500", 3);
+  (void)wrote;
+  close(fd);
+}
+
+static int set_limits(const struct spawn *request) {
+  struct rlimit none = {0, 0};
+  if (setrlimit(RLIMIT_CORE, &none) != 0) return errno;
+  for (uint32_t i = 0; i < request->limit_count; i++) {
+    struct rlimit limit;
+    int resource = request->limits[i].resource;
+    if (getrlimit(resource, &limit) != 0) return errno;
+    if (limit.rlim_max > request->limits[i].value) limit.rlim_max = request->limits[i].value;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(resource, &limit) != 0) return errno;
+  }
+  return 0;
+}
+
+static int become_program(const struct spawn *request) {
   sigset_t none;
   sigemptyset(&none);
+  signal(SIGPIPE, SIG_DFL);
   sigprocmask(SIG_SETMASK, &none, NULL);
-  setsid();
+  if (setsid() < 0) return errno;
+  if (dup2(FD_IN, 0) < 0 || dup2(FD_OUT, 1) < 0 || dup2(FD_ERR, 2) < 0) return errno;
+  if (request->pty && ioctl(0, TIOCSCTTY, 0) != 0) return errno;
+  raise_oom_score();
+  int failure = set_limits(request);
+  if (failure != 0) return failure;
+  if (chdir(request->cwd) != 0) return errno;
+  failure = seccomp_install();
+  if (failure != 0) return failure;
+  return exec_search(request->argv, request->envp);
+}
+
+static void report(enum spawn_event event, int value, uint32_t left_some, const struct rusage *usage) {
+  struct spawn_report record = {.event = event, .value = value, .left_some = left_some};
+  if (usage != NULL) record.usage = *usage;
+  while (write(FD_REPORT, &record, sizeof record) < 0 && errno == EINTR) continue;
+}
+
+/* Zero when the program runs, which closed its end by execve; else the errno of why it does not. */
+static int read_failure(void) {
   int failure = 0;
-  if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0) failure = errno;
-  else if (chdir(request->cwd) != 0) failure = errno;
-  else failure = exec_search(request->argv, request->envp);
-  while (write(report, &failure, sizeof failure) < 0 && errno == EINTR) continue;
-  _exit(127);
+  long got;
+  close(FD_FAILURE_WRITE);
+  do got = read(FD_FAILURE_READ, &failure, sizeof failure);
+  while (got < 0 && errno == EINTR);
+  close(FD_FAILURE_READ);
+  return got == (long)sizeof failure ? failure : 0;
+}
+
+static bool anything_left(void) {
+  siginfo_t info;
+  return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+static _Noreturn void supervise(const struct spawn *request) {
+  prctl(PR_SET_NAME, "porter-exec");
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  /* Only what cannot be blocked ends a supervisor early; that is noticed by its pipe, and answered. */
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, NULL);
+  pid_t pid = fork();
+  if (pid == 0) {
+    int failure = become_program(request);
+    while (write(FD_FAILURE_WRITE, &failure, sizeof failure) < 0 && errno == EINTR) continue;
+    _exit(127);
+  }
+  int failure = pid < 0 ? errno : 0;
+  close(FD_IN);
+  close(FD_OUT);
+  close(FD_ERR);
+  if (failure == 0) failure = read_failure();
+  if (failure != 0) {
+    report(SPAWN_FAILED, failure, 0, NULL);
+    _exit(0);
+  }
+  report(SPAWN_STARTED, pid, 0, NULL);
+  for (;;) {
+    int status;
+    struct rusage usage;
+    pid_t gone = wait4(-1, &status, 0, &usage);
+    if (gone == pid) report(SPAWN_EXITED, status, anything_left(), &usage);
+    else if (gone < 0 && errno == ECHILD) _exit(0);
+  }
+}
+
+/* Puts `from` at the fixed place `to`. All are first moved out of the way, so that none is overwritten. */
+static void place(int from, int to) {
+  if (from >= 0) dup2(from, to);
+}
+
+static _Noreturn void supervisor(const struct spawn *request, int fds[FD_END - FD_REPORT]) {
+  int moved[FD_END - FD_REPORT];
+  for (int i = 0; i < FD_END - FD_REPORT; i++) moved[i] = fcntl(fds[i], F_DUPFD, FD_END);
+  for (int i = 0; i < FD_END - FD_REPORT; i++) place(moved[i], FD_REPORT + i);
+  close_from(FD_END);
+  /* stdin and stdout of porter are the protocol's: what runs below must not even hold them. */
+  int null = open("/dev/null", O_RDWR);
+  for (int fd = 0; fd < 3; fd++) {
+    if (null >= 0) dup2(null, fd);
+    else close(fd);
+  }
+  if (null >= FD_END) close(null);
+  for (int fd = FD_REPORT; fd < FD_END; fd++) fcntl(fd, F_SETFD, FD_CLOEXEC);
+  supervise(request);
+}
+
+struct pipes {
+  int in[2], out[2], err[2], report[2], failure[2];
+};
+
+static void close_pair(int pair[2]) {
+  if (pair[0] >= 0) close(pair[0]);
+  if (pair[1] >= 0 && pair[1] != pair[0]) close(pair[1]);
+}
+
+static int open_pty(const struct spawn *request, struct pipes *p) {
+  int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (master < 0) return errno;
+  p->out[0] = master;
+  char name[64];
+  if (grantpt(master) != 0 || unlockpt(master) != 0 || ptsname_r(master, name, sizeof name) != 0) return errno;
+  struct winsize size = {.ws_row = request->rows, .ws_col = request->columns};
+  ioctl(master, TIOCSWINSZ, &size);
+  int slave = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (slave < 0) return errno;
+  p->in[0] = slave;
+  p->out[1] = fcntl(slave, F_DUPFD_CLOEXEC, 0);
+  p->err[1] = fcntl(slave, F_DUPFD_CLOEXEC, 0);
+  p->in[1] = fcntl(master, F_DUPFD_CLOEXEC, 0);
+  return p->out[1] < 0 || p->err[1] < 0 || p->in[1] < 0 ? errno : 0;
+}
+
+static int open_pipes(const struct spawn *request, struct pipes *p) {
+  if (pipe2(p->report, O_CLOEXEC) != 0 || pipe2(p->failure, O_CLOEXEC) != 0) return errno;
+  if (request->pty) return open_pty(request, p);
+  if (request->with_stdin) {
+    if (pipe2(p->in, O_CLOEXEC) != 0) return errno;
+  } else if ((p->in[0] = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0) return errno;
+  return pipe2(p->out, O_CLOEXEC) != 0 || pipe2(p->err, O_CLOEXEC) != 0 ? errno : 0;
+}
+
+static void set_nonblocking(int fd) {
+  if (fd >= 0) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
 
 int spawn_start(const struct spawn *request, struct spawned *result) {
-  int in[2] = {-1, -1}, out[2] = {-1, -1}, err[2] = {-1, -1}, report[2] = {-1, -1};
-  int failure = 0;
-  pid_t pid = -1;
-  if (request->with_stdin) {
-    if (pipe2(in, O_CLOEXEC) != 0) failure = errno;
-  } else if ((in[0] = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0) failure = errno;
-  if (failure == 0 && (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0 || pipe2(report, O_CLOEXEC) != 0)) {
-    failure = errno;
+  struct pipes p = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
+  int failure = open_pipes(request, &p);
+  pid_t pid = failure == 0 ? fork() : -1;
+  if (pid == 0) {
+    int fds[] = {p.report[1], p.in[0], p.out[1], p.err[1], p.failure[0], p.failure[1]};
+    supervisor(request, fds);
   }
-  if (failure == 0) {
-    pid = fork();
-    if (pid == 0) child(request, in[0], out[1], err[1], report[1]);
-    if (pid < 0) failure = errno;
-  }
-  if (failure == 0) {
-    close(report[1]);
-    report[1] = -1;
-    /* End of file means that the program runs: its end of the pipe was closed by execve. */
-    long got;
-    do got = read(report[0], &failure, sizeof failure);
-    while (got < 0 && errno == EINTR);
-    if (got != (long)sizeof failure) failure = 0;
-    else waitpid(pid, NULL, 0);
-  }
-  close_pair(report);
+  if (failure == 0 && pid < 0) failure = errno;
+  close_pair(p.failure);
   if (failure != 0) {
-    close_pair(in);
-    close_pair(out);
-    close_pair(err);
+    close_pair(p.in);
+    close_pair(p.out);
+    close_pair(p.err);
+    close_pair(p.report);
     return failure;
   }
-  close(in[0]);
-  close(out[1]);
-  close(err[1]);
-  if (in[1] >= 0) fcntl(in[1], F_SETFL, O_NONBLOCK);
-  fcntl(out[0], F_SETFL, O_NONBLOCK);
-  fcntl(err[0], F_SETFL, O_NONBLOCK);
-  *result = (struct spawned){.pid = pid, .in = in[1], .out = out[0], .err = err[0]};
+  close(p.in[0]);
+  close(p.out[1]);
+  close(p.err[1]);
+  close(p.report[1]);
+  set_nonblocking(p.in[1]);
+  set_nonblocking(p.out[0]);
+  set_nonblocking(p.err[0]);
+  set_nonblocking(p.report[0]);
+  *result = (struct spawned){.supervisor = pid, .in = p.in[1], .out = p.out[0], .err = p.err[0], .report = p.report[0]};
   return 0;
 }

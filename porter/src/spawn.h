@@ -1,23 +1,53 @@
-/* Starts one program with exactly the arguments, environment, directory and pipes that were asked for. No shell. */
+/*
+ * Starts one program under a supervisor of its own.
+ *
+ * The supervisor is a fork of porter that adopts and reaps every orphan below it, and reports on a pipe: that the program
+ * runs, how it ended, and, by closing the pipe, that nothing of it is left. It holds no descriptor of the protocol and
+ * cannot be traced by the sandbox's user.
+ */
 #ifndef PORTER_SPAWN_H
 #define PORTER_SPAWN_H
 
 #include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
+
+struct spawn_limit {
+  int resource;
+  uint64_t value;
+};
 
 struct spawn {
   char **argv;
   char **envp;
   const char *cwd;
   bool with_stdin; /* else it reads end of file at once */
+  bool pty;
+  uint16_t rows, columns;
+  const struct spawn_limit *limits;
+  uint32_t limit_count;
 };
 
 struct spawned {
-  pid_t pid;
-  int in, out, err; /* in is -1 without stdin */
+  pid_t supervisor;
+  int in, out, err; /* in is -1 without stdin; with a pty, in and out are both the master and err is -1 */
+  int report;       /* records of struct spawn_report, then the end */
 };
 
-/* Returns 0, or the errno that kept the program from starting. */
+enum spawn_event { SPAWN_STARTED = 1, SPAWN_FAILED = 2, SPAWN_EXITED = 3 };
+
+struct spawn_report {
+  uint32_t event;
+  int32_t value;      /* the program's pid; the errno; the wait status */
+  uint32_t left_some; /* on SPAWN_EXITED: processes are left below the supervisor */
+  struct rusage usage;
+};
+
+/* Returns 0, or the errno that kept even the supervisor from starting. */
 int spawn_start(const struct spawn *request, struct spawned *result);
+
+/* Closes every descriptor from `first` on. */
+void close_from(int first);
 
 #endif

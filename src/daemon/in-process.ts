@@ -11,8 +11,8 @@ import type { EngineConnection } from '../engines/docker/wire/connection.ts';
 import { ownerId } from '../lib/owner.ts';
 import type { Progress } from '../lib/progress.ts';
 import { readPorterBinary } from '../porter/binary.ts';
-import type { Exec, ExecResult } from '../porter/exec.ts';
-import { type RunOnceRequest, type RunTimings, runOnce } from '../sandboxes/run-once.ts';
+import type { ExecResult } from '../porter/exec.ts';
+import { type RunOnceRequest, type RunStreams, type RunTimings, runOnce } from '../sandboxes/run-once.ts';
 import { readSetupEnvironment } from '../setup/config.ts';
 import { makeImage } from '../setup/images.ts';
 import { privateEnginePaths } from '../setup/private-engine/paths.ts';
@@ -31,7 +31,7 @@ export interface RunSurroundings {
 
 export async function runInProcess(
   request: RunRequest,
-  use: (exec: Exec) => Promise<void>,
+  streams: RunStreams,
   surroundings: RunSurroundings,
 ): Promise<{ readonly result: ExecResult; readonly timings: RunTimings }> {
   const { signal } = surroundings;
@@ -41,7 +41,7 @@ export async function runInProcess(
   const image = await provideImage(connection, request.image, surroundings);
   surroundings.prepared();
   const engine = dockerBoxEngine(connection, readPorterBinary);
-  return await runOnce(engine, { ...request, image, owner: ownerId(uid, stateDir) }, use, signal);
+  return await runOnce(engine, { ...request, image, owner: ownerId(uid, stateDir) }, streams, signal);
 }
 
 /** The image that was named, pulled on first use (C6), or else the base image, made on first use. */

@@ -2,8 +2,11 @@
 
 import { deferred } from '../lib/deferred.ts';
 import { SallyportError } from '../protocol/errors.ts';
-import { OutputQueue } from './output-queue.ts';
-import type { PayloadReader } from './payload.ts';
+import { frameType } from './frame.ts';
+import { streamWindow } from './greeting.ts';
+import { type PorterLink, type StreamOwner, violation } from './link.ts';
+import type { Channel, OutputSink } from './output-sink.ts';
+import { PayloadReader, PayloadWriter } from './payload.ts';
 
 export interface ExecRequest {
   /** Program and arguments. No shell is implied. */
@@ -12,7 +15,15 @@ export interface ExecRequest {
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string;
   /** Without it the program reads end of file at once. */
-  readonly stdin: boolean;
+  readonly stdin?: boolean;
+  /** A terminal instead of pipes; then everything is stdout. */
+  readonly pty?: { readonly rows: number; readonly columns: number };
+  /** TERM to the whole tree at the deadline, KILL after the grace. Kept inside: it holds without this process. */
+  readonly deadlineMs?: number;
+  readonly graceMs?: number;
+  /** For the whole tree; above it everything is killed. */
+  readonly memoryLimitBytes?: number;
+  readonly limits?: { readonly dataBytes?: number; readonly openFiles?: number; readonly fileBytes?: number };
 }
 
 export interface ExecResult {
@@ -24,38 +35,68 @@ export interface ExecResult {
   readonly maxRssBytes: number;
   /** A process that outlived the program still held its output open: there may have been more to come. */
   readonly outputIncomplete: boolean;
+  readonly timedOut: boolean;
+  readonly memoryLimitExceeded: boolean;
+  readonly killed: boolean;
+  /** The process that watched over it was killed from inside. */
+  readonly supervisorLost: boolean;
+  /** Processes that still ran when the program ended. */
+  readonly leftBehind: number;
+  readonly killedProcesses: number;
+  readonly stdoutBytes: number;
+  readonly stderrBytes: number;
 }
 
-/** What an exec needs of its connection. */
-export interface ExecLink {
-  readonly stdinWindow: number;
-  taken(stream: number, bytes: number): void;
-  sendStdin(stream: number, bytes: Buffer): void;
-  sendSignal(stream: number, signal: number): void;
+export interface Offsets {
+  readonly stdout: number;
+  readonly stderr: number;
 }
 
-const incompleteFlag = 1;
+/** Acknowledged in steps of this size: often enough not to stall, rarely enough to cost nothing. */
+const ackStepBytes = 64 * 1024;
+const stdinStepBytes = 32 * 1024;
 
-export class Exec {
+interface ChannelAccount {
+  next: number;
+  /** Everything below is in the sink for good. */
+  stored: number;
+  acknowledged: number;
+}
+
+export class Exec implements StreamOwner {
   readonly stream: number;
-  readonly stdout: OutputQueue;
-  readonly stderr: OutputQueue;
   /** Resolves with the pid inside once the program runs; rejects with `exec_start_failed`. */
   readonly started: Promise<number>;
+  /** Resolves when the program is over and all of its output is in the sink. */
   readonly result: Promise<ExecResult>;
-  readonly #link: ExecLink;
+  readonly #link: PorterLink;
+  readonly #sink: OutputSink;
   readonly #started = deferred<number>();
   readonly #result = deferred<ExecResult>();
+  readonly #channels: Record<Channel, ChannelAccount>;
+  readonly #inputWindow: number;
   #stdinCredit: number;
   #stdinWake: (() => void) | undefined;
   #over = false;
+  #exit: ExecResult | undefined;
 
-  constructor(stream: number, link: ExecLink) {
+  constructor(
+    stream: number,
+    link: PorterLink,
+    sink: OutputSink,
+    state: { readonly from: Offsets; readonly inputWindow: number; readonly inputCredit: number },
+  ) {
     this.stream = stream;
     this.#link = link;
-    this.#stdinCredit = link.stdinWindow;
-    this.stdout = new OutputQueue((bytes) => link.taken(stream, bytes));
-    this.stderr = new OutputQueue((bytes) => link.taken(stream, bytes));
+    this.#sink = sink;
+    const account = (offset: number): ChannelAccount => ({
+      next: offset,
+      stored: offset,
+      acknowledged: offset,
+    });
+    this.#channels = { stdout: account(state.from.stdout), stderr: account(state.from.stderr) };
+    this.#inputWindow = state.inputWindow;
+    this.#stdinCredit = state.inputCredit;
     this.started = this.#started.promise;
     this.result = this.#result.promise;
     // Whoever awaits only one of the two must not be killed by the rejection of the other.
@@ -72,57 +113,67 @@ export class Exec {
         });
         continue;
       }
-      const part = data.subarray(offset, offset + Math.min(this.#stdinCredit, 32 * 1024));
+      const part = data.subarray(offset, offset + Math.min(this.#stdinCredit, stdinStepBytes));
       this.#stdinCredit -= part.length;
       offset += part.length;
-      this.#link.sendStdin(this.stream, part);
+      this.#link.send(frameType.stdin, this.stream, part);
     }
   }
 
   endStdin(): void {
-    if (!this.#over) this.#link.sendStdin(this.stream, Buffer.alloc(0));
+    if (!this.#over) this.#link.send(frameType.stdin, this.stream);
   }
 
-  /** To the program's whole process group. */
+  /** To the program's own process group. */
   signal(number: number): void {
-    if (!this.#over) this.#link.sendSignal(this.stream, number);
+    if (!this.#over) this.#link.send(frameType.signal, this.stream, new PayloadWriter().u32(number).end());
   }
 
-  onStarted(payload: PayloadReader): void {
-    this.#started.resolve(payload.u32());
+  /** TERM to everything that the program started, KILL to what is left after the grace. `result` tells when all are dead. */
+  kill(graceMs: number): void {
+    this.#link.send(frameType.kill, this.stream, new PayloadWriter().u32(graceMs).end());
   }
 
-  onNotStarted(payload: PayloadReader): void {
-    const errno = payload.u32();
-    const reason = payload.text().slice(0, 200);
-    this.fail(new SallyportError('exec_start_failed', reason, { details: { errno } }));
+  resize(rows: number, columns: number): void {
+    if (!this.#over)
+      this.#link.send(frameType.resize, this.stream, new PayloadWriter().u16(rows).u16(columns).end());
   }
 
-  onStdinCredit(bytes: number): void {
-    this.#stdinCredit = Math.min(this.#stdinCredit + bytes, this.#link.stdinWindow);
-    this.#stdinWake?.();
+  /** The exit is recorded: porter need not keep it any longer. */
+  forget(): void {
+    this.#link.send(frameType.forget, this.stream);
   }
 
-  onExit(payload: PayloadReader): void {
-    const signal = payload.u32();
-    const exitCode = payload.u32();
-    const result: ExecResult = {
-      ...(signal === 0 ? { exitCode: exitCode & 0xff } : { signal }),
-      userCpuMicroseconds: payload.u64(),
-      systemCpuMicroseconds: payload.u64(),
-      maxRssBytes: payload.u64(),
-      outputIncomplete: (payload.u32() & incompleteFlag) !== 0,
-    };
-    this.#finish();
-    this.stdout.end();
-    this.stderr.end();
-    this.#result.resolve(result);
+  onFrame(type: number, bytes: Buffer): void {
+    const payload = new PayloadReader(bytes);
+    switch (type) {
+      case frameType.started:
+        this.#started.resolve(payload.u32());
+        payload.done();
+        return;
+      case frameType.stdout:
+        this.#onOutput('stdout', payload);
+        return;
+      case frameType.stderr:
+        this.#onOutput('stderr', payload);
+        return;
+      case frameType.credit:
+        this.#onStdinCredit(payload.u32());
+        return;
+      case frameType.exit:
+        this.#onExit(payload);
+        return;
+      case frameType.notStarted:
+        this.#onNotStarted(payload);
+        return;
+      default:
+        throw violation(`unknown frame type ${type}`);
+    }
   }
 
   fail(error: SallyportError): void {
     this.#finish();
-    this.stdout.end(error);
-    this.stderr.end(error);
+    this.#sink.end(error);
     this.#started.reject(error);
     this.#result.reject(error);
   }
@@ -131,4 +182,134 @@ export class Exec {
     this.#over = true;
     this.#stdinWake?.();
   }
+
+  #onStdinCredit(bytes: number): void {
+    this.#stdinCredit = Math.min(this.#stdinCredit + bytes, this.#inputWindow);
+    this.#stdinWake?.();
+    this.#stdinWake = undefined;
+  }
+
+  #onNotStarted(payload: PayloadReader): void {
+    const errno = payload.u32();
+    const reason = payload.text().slice(0, 200);
+    this.#link.disown(this.stream);
+    this.fail(new SallyportError('exec_start_failed', reason, { details: { errno } }));
+  }
+
+  #onOutput(channel: Channel, payload: PayloadReader): void {
+    const account = this.#channels[channel];
+    const offset = payload.u64();
+    const data = payload.rest();
+    if (this.#exit !== undefined || offset !== account.next || data.length === 0) {
+      throw violation(`${channel} at ${offset} instead of ${account.next}`);
+    }
+    account.next += data.length;
+    const { stdout, stderr } = this.#channels;
+    if (stdout.next - stdout.acknowledged + stderr.next - stderr.acknowledged > streamWindow) {
+      throw violation('more output than it had credit for');
+    }
+    const end = account.next;
+    void this.#sink.write(channel, offset, data).then(
+      () => this.#onStored(account, end),
+      (cause: unknown) => {
+        const error = new SallyportError('output_lost', 'output of the sandbox could not be stored', {
+          cause,
+        });
+        this.fail(error);
+        this.kill(0);
+      },
+    );
+  }
+
+  #onStored(account: ChannelAccount, end: number): void {
+    account.stored = end;
+    if (account.stored - account.acknowledged >= ackStepBytes) this.#acknowledge();
+    this.#settle();
+  }
+
+  #acknowledge(): void {
+    const { stdout, stderr } = this.#channels;
+    stdout.acknowledged = stdout.stored;
+    stderr.acknowledged = stderr.stored;
+    this.#link.send(
+      frameType.ack,
+      this.stream,
+      new PayloadWriter().u64(BigInt(stdout.stored)).u64(BigInt(stderr.stored)).end(),
+    );
+  }
+
+  #onExit(payload: PayloadReader): void {
+    const exit = readExit(payload);
+    const { stdout, stderr } = this.#channels;
+    if (this.#exit !== undefined || exit.stdoutBytes !== stdout.next || exit.stderrBytes !== stderr.next) {
+      throw violation('an exit that does not fit the output');
+    }
+    this.#exit = exit;
+    this.#finish();
+    this.#settle();
+  }
+
+  /** Over only when everything that came is stored. */
+  #settle(): void {
+    const { stdout, stderr } = this.#channels;
+    if (this.#exit === undefined || stdout.stored !== stdout.next || stderr.stored !== stderr.next) return;
+    this.#acknowledge();
+    this.#link.disown(this.stream);
+    this.#sink.end();
+    this.#result.resolve(this.#exit);
+  }
+}
+
+const exitFlag = { incomplete: 1, timedOut: 2, memory: 4, killed: 8, supervisorLost: 16 };
+
+function readExit(payload: PayloadReader): ExecResult {
+  const signal = payload.u32();
+  const exitCode = payload.u32();
+  const userCpuMicroseconds = payload.u64();
+  const systemCpuMicroseconds = payload.u64();
+  const maxRssBytes = payload.u64();
+  const flags = payload.u32();
+  const leftBehind = payload.u32();
+  const killedProcesses = payload.u32();
+  const stdoutBytes = payload.u64();
+  const stderrBytes = payload.u64();
+  payload.done();
+  return {
+    ...(signal === 0 ? { exitCode: exitCode & 0xff } : { signal }),
+    userCpuMicroseconds,
+    systemCpuMicroseconds,
+    maxRssBytes,
+    outputIncomplete: (flags & exitFlag.incomplete) !== 0,
+    timedOut: (flags & exitFlag.timedOut) !== 0,
+    memoryLimitExceeded: (flags & exitFlag.memory) !== 0,
+    killed: (flags & exitFlag.killed) !== 0,
+    supervisorLost: (flags & exitFlag.supervisorLost) !== 0,
+    leftBehind,
+    killedProcesses,
+    stdoutBytes,
+    stderrBytes,
+  };
+}
+
+export function encodeExec(request: ExecRequest): Buffer {
+  const { limits } = request;
+  const rows: ReadonlyArray<readonly [number, number | undefined]> = [
+    [1, limits?.dataBytes],
+    [2, limits?.openFiles],
+    [3, limits?.fileBytes],
+  ];
+  const given = rows.filter((row): row is readonly [number, number] => row[1] !== undefined);
+  const writer = new PayloadWriter()
+    .u32((request.stdin === true ? 1 : 0) | (request.pty === undefined ? 0 : 2))
+    .bytes(request.cwd)
+    .list(request.argv)
+    .list(Object.entries(request.env).map(([name, value]) => `${name}=${value}`))
+    .u16(request.pty?.rows ?? 0)
+    .u16(request.pty?.columns ?? 0)
+    .u64(BigInt(Math.ceil(request.deadlineMs ?? 0)))
+    .u32(Math.ceil(request.graceMs ?? 0))
+    .u64(BigInt(request.memoryLimitBytes ?? 0))
+    .u32(given.length);
+  for (const [resource, value] of given) writer.u32(resource).u64(BigInt(value));
+  return writer.end();
 }

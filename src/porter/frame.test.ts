@@ -7,6 +7,7 @@ const frames = fc.array(
     type: fc.integer({ min: 0, max: 255 }),
     epoch: fc.nat(0xffffffff),
     stream: fc.nat(0xffffffff),
+    more: fc.boolean(),
     payload: fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes)),
   }),
   { maxLength: 20 },
@@ -38,13 +39,19 @@ describe('FrameDecoder', () => {
 
   it('takes a frame of the largest size byte by byte', () => {
     const payload = Buffer.alloc(maxPayloadBytes, 'x');
-    const bytes = encodeFrame({ type: 1, epoch: 2, stream: 3, payload });
+    const bytes = encodeFrame({ type: 1, epoch: 2, stream: 3, more: false, payload });
     const received = decodeAll(new FrameDecoder(), chop(bytes, [...bytes.keys()]));
-    expect(received).toEqual([{ type: 1, epoch: 2, stream: 3, payload }]);
+    expect(received).toEqual([{ type: 1, epoch: 2, stream: 3, more: false, payload }]);
   });
 
   it('refuses a frame in which any one bit was turned', () => {
-    const bytes = encodeFrame({ type: 0x91, epoch: 7, stream: 9, payload: Buffer.from('hello') });
+    const bytes = encodeFrame({
+      type: 0x91,
+      epoch: 7,
+      stream: 9,
+      more: false,
+      payload: Buffer.from('hello'),
+    });
     for (let bit = 0; bit < bytes.length * 8; bit++) {
       const turned = Buffer.from(bytes);
       turned[bit >> 3] = (turned[bit >> 3] ?? 0) ^ (1 << (bit & 7));
@@ -78,7 +85,7 @@ describe('FrameDecoder', () => {
 
   it('keeps a torn frame pending', () => {
     const decoder = new FrameDecoder();
-    const bytes = encodeFrame({ type: 1, epoch: 0, stream: 0, payload: Buffer.from('abc') });
+    const bytes = encodeFrame({ type: 1, epoch: 0, stream: 0, more: false, payload: Buffer.from('abc') });
     expect(decodeAll(decoder, [bytes.subarray(0, headerBytes + 1)])).toEqual([]);
     expect(decoder.atBoundary).toBe(false);
   });
@@ -87,6 +94,6 @@ describe('FrameDecoder', () => {
 describe('encodeFrame', () => {
   it('refuses a payload that no decoder would take', () => {
     const payload = Buffer.alloc(maxPayloadBytes + 1);
-    expect(() => encodeFrame({ type: 1, epoch: 0, stream: 0, payload })).toThrow(RangeError);
+    expect(() => encodeFrame({ type: 1, epoch: 0, stream: 0, more: false, payload })).toThrow(RangeError);
   });
 });

@@ -11,20 +11,33 @@ import { SallyportError } from '../protocol/errors.ts';
 export const headerBytes = 20;
 export const maxPayloadBytes = 64 * 1024;
 const magic = 0x5053;
+const moreFlag = 1;
 
+/** `docs/protocol.md` says what each is for. Below 0x80 the host sends it, from there on porter; credit goes both ways. */
 export const frameType = {
   hello: 0x01,
   credit: 0x02,
+  ping: 0x03,
+  ack: 0x04,
   exec: 0x10,
   stdin: 0x11,
   signal: 0x12,
+  kill: 0x13,
+  resize: 0x14,
+  forget: 0x15,
+  execs: 0x16,
+  resume: 0x17,
   welcome: 0x81,
   refused: 0x82,
+  superseded: 0x83,
+  pong: 0x84,
+  notice: 0x85,
   started: 0x90,
   stdout: 0x91,
   stderr: 0x92,
   exit: 0x93,
   notStarted: 0x94,
+  execList: 0x95,
 } as const;
 
 export interface Frame {
@@ -32,15 +45,17 @@ export interface Frame {
   readonly epoch: number;
   readonly stream: number;
   readonly payload: Buffer;
+  /** The message goes on in the next frame of this type and stream. */
+  readonly more: boolean;
 }
 
 export function encodeFrame(frame: Frame): Buffer {
-  const { type, epoch, stream, payload } = frame;
+  const { type, epoch, stream, payload, more } = frame;
   if (payload.length > maxPayloadBytes) throw new RangeError(`payload of ${payload.length} bytes`);
   const out = Buffer.allocUnsafe(headerBytes + payload.length);
   out.writeUInt16LE(magic, 0);
   out.writeUInt8(type, 2);
-  out.writeUInt8(0, 3);
+  out.writeUInt8(more ? moreFlag : 0, 3);
   out.writeUInt32LE(epoch, 4);
   out.writeUInt32LE(stream, 8);
   out.writeUInt32LE(payload.length, 12);
@@ -94,7 +109,7 @@ export class FrameDecoder {
 
 function checkHeader(header: Buffer): number {
   if (header.readUInt16LE(0) !== magic) throw violation('no magic');
-  if (header.readUInt8(3) !== 0) throw violation('unknown flags');
+  if ((header.readUInt8(3) & ~moreFlag) !== 0) throw violation('unknown flags');
   const length = header.readUInt32LE(12);
   if (length > maxPayloadBytes) throw violation(`a payload of ${length} bytes`);
   return length;
@@ -104,5 +119,11 @@ function checkFrame(bytes: Buffer): Frame {
   const payload = bytes.subarray(headerBytes);
   if (crc32(payload, crc32(bytes.subarray(0, 16))) !== bytes.readUInt32LE(16))
     throw violation('wrong checksum');
-  return { type: bytes.readUInt8(2), epoch: bytes.readUInt32LE(4), stream: bytes.readUInt32LE(8), payload };
+  return {
+    type: bytes.readUInt8(2),
+    more: bytes.readUInt8(3) === moreFlag,
+    epoch: bytes.readUInt32LE(4),
+    stream: bytes.readUInt32LE(8),
+    payload,
+  };
 }

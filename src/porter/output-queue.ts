@@ -1,24 +1,19 @@
-/** Output of one exec on its way to a reader. What the reader takes is reported, and becomes credit for more. */
+/** Output on its way to one reader. A chunk counts as taken when the reader asks for the next one. */
 
 export class OutputQueue implements AsyncIterable<Buffer> {
-  readonly #taken: (bytes: number) => void;
-  #chunks: Buffer[] = [];
+  #chunks: Array<{ readonly data: Buffer; readonly taken: () => void }> = [];
   #ended = false;
   #failure: Error | undefined;
   #wake: (() => void) | undefined;
   #discarding = false;
 
-  constructor(taken: (bytes: number) => void) {
-    this.#taken = taken;
-  }
-
-  push(chunk: Buffer): void {
-    if (this.#discarding) {
-      this.#taken(chunk.length);
-      return;
-    }
-    this.#chunks.push(chunk);
-    this.#wake?.();
+  /** Resolves when the reader has taken it, or at once when nobody will. */
+  push(data: Buffer): Promise<void> {
+    if (this.#discarding) return Promise.resolve();
+    return new Promise((taken) => {
+      this.#chunks.push({ data, taken });
+      this.#wake?.();
+    });
   }
 
   end(failure?: Error): void {
@@ -32,17 +27,17 @@ export class OutputQueue implements AsyncIterable<Buffer> {
     this.#discarding = true;
     const chunks = this.#chunks;
     this.#chunks = [];
-    for (const chunk of chunks) this.#taken(chunk.length);
+    for (const { taken } of chunks) taken();
   }
 
   /** For one reader. A reader that stops early discards the rest. */
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
     try {
       for (;;) {
-        const chunk = this.#chunks.shift();
-        if (chunk !== undefined) {
-          yield chunk;
-          this.#taken(chunk.length);
+        const next = this.#chunks.shift();
+        if (next !== undefined) {
+          yield next.data;
+          next.taken();
           continue;
         }
         if (this.#failure !== undefined) throw this.#failure;

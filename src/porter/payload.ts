@@ -71,6 +71,15 @@ export class PayloadReader {
     return this.#take(this.u32());
   }
 
+  /** Nothing may be left over. */
+  done(): void {
+    if (this.#at !== this.#payload.length) throw violation('a payload is too long');
+  }
+
+  rest(): Buffer {
+    return this.#take(this.#payload.length - this.#at);
+  }
+
   text(): string {
     return this.bytes().toString('utf8');
   }

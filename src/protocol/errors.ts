@@ -135,6 +135,16 @@ export const errorRegistry = {
     summary: 'The connection to the sandbox ended before the answer came.',
     advice: 'The sandbox may have been stopped or run out of memory; run the command again.',
   },
+  porter_superseded: {
+    kind: 'conflict',
+    summary: 'Another daemon has taken over this sandbox.',
+    advice: 'Use the daemon that holds it; `sally setup --status` and the process list show which ones run.',
+  },
+  output_lost: {
+    kind: 'internal',
+    summary: 'Output of a command could not be stored, so the command was killed.',
+    advice: 'Free disk space where Sallyport keeps its state, then run the command again.',
+  },
   exec_start_failed: {
     kind: 'invalid',
     summary: 'The command could not be started inside the sandbox.',

@@ -7,8 +7,9 @@
 
 import { randomBytes } from 'node:crypto';
 import { standardBox } from '../policy/hardening.ts';
-import { PorterConnection } from '../porter/connection.ts';
 import type { Exec, ExecResult } from '../porter/exec.ts';
+import type { OutputSink } from '../porter/output-sink.ts';
+import { Porter } from '../porter/porter.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import { label, ownedLabels } from '../protocol/labels.ts';
 import type { BoxDoor, BoxEngine } from './ports.ts';
@@ -37,11 +38,16 @@ const helloTimeoutMs = 20_000;
 /** Longer than any create takes to be followed by its start, also on a busy engine. */
 const staleAfterMs = 120_000;
 
-/** `use` is given the running program, and the box lives until both it and the program are done. */
+export interface RunStreams {
+  readonly sink: OutputSink;
+  /** Called with the program once it runs, to feed its input; what it returns is called when the program is over. */
+  readonly feed: (exec: Exec) => () => void;
+}
+
 export async function runOnce(
   engine: BoxEngine,
   request: RunOnceRequest,
-  use: (exec: Exec) => Promise<void>,
+  streams: RunStreams,
   signal?: AbortSignal,
 ): Promise<{ readonly result: ExecResult; readonly timings: RunTimings }> {
   const marks = [performance.now()];
@@ -68,11 +74,11 @@ export async function runOnce(
     const door = await engine.attach(id, signal);
     try {
       await engine.start(id, signal);
-      const connection = await greet(door, signal);
+      const porter = await greet(door, signal);
       mark();
-      result = await execute(connection, request, use, signal);
+      result = await execute(porter, request, streams, signal);
       mark();
-      connection.close();
+      porter.close();
     } catch (error) {
       throw await explain(engine, id, door, error);
     }
@@ -84,29 +90,37 @@ export async function runOnce(
   return { result, timings: { createMs: t1 - t0, startMs: t2 - t1, execMs: t3 - t2, removeMs: t4 - t3 } };
 }
 
-async function greet(door: BoxDoor, signal: AbortSignal | undefined): Promise<PorterConnection> {
-  const options = { timeoutMs: helloTimeoutMs, ...(signal === undefined ? {} : { signal }) };
-  return (await PorterConnection.open(door, options)).connection;
+async function greet(door: BoxDoor, signal: AbortSignal | undefined): Promise<Porter> {
+  return await Porter.open(door, {
+    epoch: 1,
+    token: randomBytes(32),
+    timeoutMs: helloTimeoutMs,
+    ...(signal === undefined ? {} : { signal }),
+  });
 }
 
 async function execute(
-  connection: PorterConnection,
+  porter: Porter,
   request: RunOnceRequest,
-  use: (exec: Exec) => Promise<void>,
+  streams: RunStreams,
   signal: AbortSignal | undefined,
 ): Promise<ExecResult> {
-  const exec = connection.exec({ argv: request.argv, env: request.env, cwd: '/tmp', stdin: request.stdin });
-  const onAbort = (): void => connection.close();
+  const { argv, env, stdin } = request;
+  const exec = porter.exec({ argv, env, cwd: '/tmp', stdin }, streams.sink);
+  const onAbort = (): void => porter.close();
   signal?.addEventListener('abort', onAbort, { once: true });
+  let stopFeeding = (): void => {};
   try {
     await exec.started;
-    const [result] = await Promise.all([exec.result, use(exec)]);
-    return result;
+    stopFeeding = streams.feed(exec);
+    return await exec.result;
   } catch (error) {
-    if (signal?.aborted === true)
+    if (signal?.aborted === true) {
       throw new SallyportError('cancelled', 'the command was cancelled', { cause: error });
+    }
     throw error;
   } finally {
+    stopFeeding();
     signal?.removeEventListener('abort', onAbort);
   }
 }

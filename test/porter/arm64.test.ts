@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { porterBinaryPath } from '../../src/porter/binary.ts';
-import { collect, connectPorter, startPorter } from '../support/porter-child.ts';
+import { connectPorter, runIn, startPorter } from '../support/porter-child.ts';
 import { commandExists, requirement } from '../support/requires.ts';
 
 const emulator = 'qemu-aarch64-static';
@@ -15,16 +15,9 @@ const ready = requirement(
 describe.runIf(ready)('the arm64 porter', () => {
   it('greets, runs a program and tells its exit code', async () => {
     const wrapper = process.arch === 'arm64' ? [] : [emulator];
-    const { connection, welcome } = await connectPorter(startPorter(['--exit-with-host'], wrapper, 'arm64'));
-    expect(welcome.buildId).toMatch(/^[0-9a-f]{16}$/);
-    const exec = connection.exec({
-      argv: ['sh', '-c', 'echo from inside; exit 9'],
-      env: { PATH: '/usr/bin:/bin' },
-      cwd: '/',
-      stdin: false,
-    });
-    const [stdout, result] = await Promise.all([collect(exec.stdout), exec.result, collect(exec.stderr)]);
-    expect(stdout).toBe('from inside\n');
-    expect(result).toMatchObject({ exitCode: 9 });
+    const porter = await connectPorter(startPorter(['--exit-with-host'], wrapper, 'arm64'));
+    expect(porter.welcome.buildId).toMatch(/^[0-9a-f]{16}$/);
+    const result = await runIn(porter, ['sh', '-c', 'echo from inside; exit 9']);
+    expect(result).toMatchObject({ stdout: 'from inside\n', exitCode: 9 });
   });
 });

@@ -2,9 +2,12 @@
 
 import { Duplex } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { PorterConnection } from '../../src/porter/connection.ts';
+import type { Exec } from '../../src/porter/exec.ts';
 import { encodeFrame, frameType } from '../../src/porter/frame.ts';
+import { OutputQueue } from '../../src/porter/output-queue.ts';
+import { queueSink } from '../../src/porter/output-sink.ts';
 import { PayloadWriter } from '../../src/porter/payload.ts';
+import { Porter } from '../../src/porter/porter.ts';
 
 /** A peer that does what the test says, instead of what porter would. */
 function impostor(): { readonly stream: Duplex; readonly say: (bytes: Buffer) => void } {
@@ -15,78 +18,123 @@ function impostor(): { readonly stream: Duplex; readonly say: (bytes: Buffer) =>
   return { stream, say: (bytes) => void stream.push(bytes) };
 }
 
-const frame = (type: number, stream: number, payload: Buffer = Buffer.alloc(0)): Buffer =>
-  encodeFrame({ type, epoch: 1, stream, payload });
+const frame = (type: number, stream: number, payload: Buffer = Buffer.alloc(0), epoch = 1): Buffer =>
+  encodeFrame({ type, epoch, stream, payload, more: false });
 
 const welcome = (major = 1): Buffer =>
   frame(
     frameType.welcome,
     0,
-    new PayloadWriter().u16(major).u16(0).u64(0n).bytes('impostor').u32(65536).u32(65536).u32(1).end(),
+    new PayloadWriter().u16(major).u16(0).u64(0n).bytes('impostor').u32(1).u32(65536).u32(65536).u32(0).end(),
   );
 
-async function connected(): Promise<{
-  readonly connection: PorterConnection;
+const output = (offset: number, bytes: number): Buffer =>
+  Buffer.concat([new PayloadWriter().u64(BigInt(offset)).end(), Buffer.alloc(bytes)]);
+
+const open = (stream: Duplex, timeoutMs = 5_000): Promise<Porter> =>
+  Porter.open(stream, { epoch: 1, token: Buffer.alloc(32), timeoutMs });
+
+interface Connected {
+  readonly porter: Porter;
+  readonly stream: Duplex;
   readonly say: (bytes: Buffer) => void;
-}> {
-  const { stream, say } = impostor();
-  const opening = PorterConnection.open(stream, { timeoutMs: 5_000 });
-  say(welcome());
-  return { connection: (await opening).connection, say };
+  readonly stdout: OutputQueue;
+  readonly start: () => Exec;
 }
 
-const request = { argv: ['x'] as const, env: {}, cwd: '/', stdin: false };
+async function connected(): Promise<Connected> {
+  const { stream, say } = impostor();
+  const opening = open(stream);
+  say(welcome());
+  const porter = await opening;
+  const stdout = new OutputQueue();
+  const start = (): Exec =>
+    porter.exec({ argv: ['x'], env: {}, cwd: '/' }, queueSink(stdout, new OutputQueue()));
+  return { porter, stream, say, stdout, start };
+}
+
+const exit = (stdoutBytes: number): Buffer =>
+  new PayloadWriter()
+    .u32(0)
+    .u32(0)
+    .u64(0n)
+    .u64(0n)
+    .u64(0n)
+    .u32(0)
+    .u32(0)
+    .u32(0)
+    .u64(BigInt(stdoutBytes))
+    .u64(0n)
+    .end();
 
 describe('a hostile porter', () => {
   it.each([
     ['garbage', Buffer.from('HTTP/1.1 200 OK\r\n\r\n nothing to see here')],
     ['a frame type that does not exist', frame(0xee, 1)],
+    ["a frame type that is the host's", frame(frameType.exec, 1)],
     ['a second greeting', welcome()],
-    ['output for a stream that is not open', frame(frameType.stdout, 77, Buffer.from('x'))],
+    ['a frame of another epoch', frame(frameType.started, 1, Buffer.alloc(4), 2)],
+    ['output for a stream that is not open', frame(frameType.stdout, 77, output(0, 1))],
+    ['output with a hole in it', frame(frameType.stdout, 1, output(5, 1))],
+    ['output without an offset', frame(frameType.stdout, 1, Buffer.alloc(3))],
     ['an exit status that is too short', frame(frameType.exit, 1, Buffer.alloc(3))],
-    ['a CPU time beyond all numbers', frame(frameType.exit, 1, Buffer.alloc(36, 0xff))],
+    ['an exit status that is too long', frame(frameType.exit, 1, Buffer.alloc(100))],
+    ['an exit that claims output which never came', frame(frameType.exit, 1, exit(10))],
+    ['a CPU time beyond all numbers', frame(frameType.exit, 1, Buffer.alloc(60, 0xff))],
+    ['an answer to a ping that was not sent', frame(frameType.pong, 0, Buffer.alloc(4))],
+    ['a list that nobody asked for', frame(frameType.execList, 0, Buffer.alloc(4))],
     ['a broken checksum', Buffer.concat([frame(frameType.started, 1, Buffer.alloc(4)).fill(1, 16, 20)])],
   ])('that sends %s loses the connection with a typed error', async (_name, bytes) => {
-    const { connection, say } = await connected();
-    const exec = connection.exec(request);
+    const { porter, say, start } = await connected();
+    const exec = start();
     say(bytes);
     await expect(exec.result).rejects.toMatchObject({ code: 'porter_protocol' });
-    await connection.closed;
-    await expect(connection.exec(request).result).rejects.toMatchObject({ code: 'porter_protocol' });
+    expect(await porter.closed).toMatchObject({ code: 'porter_protocol' });
+    await expect(start().result).rejects.toMatchObject({ code: 'porter_protocol' });
   });
 
-  it('that sends more than it has credit for is cut off, and what it sent is not kept for ever', async () => {
-    const { connection, say } = await connected();
-    const exec = connection.exec(request);
-    const chunk = frame(frameType.stdout, exec.stream, Buffer.alloc(65536));
-    for (let sent = 0; sent < 5; sent++) say(chunk);
+  it('that sends more than it has credit for is cut off', async () => {
+    const { say, start } = await connected();
+    const exec = start();
+    for (let sent = 0; sent < 9; sent++)
+      say(frame(frameType.stdout, exec.stream, output(sent * 32768, 32768)));
+    await expect(exec.result).rejects.toMatchObject({ code: 'porter_protocol' });
+  });
+
+  it('that repeats output after a reader has taken it is cut off', async () => {
+    const { say, start, stdout } = await connected();
+    const exec = start();
+    stdout.discard();
+    say(frame(frameType.stdout, exec.stream, output(0, 100)));
+    say(frame(frameType.stdout, exec.stream, output(0, 100)));
     await expect(exec.result).rejects.toMatchObject({ code: 'porter_protocol' });
   });
 
   it('that speaks another version is told apart from one that breaks the protocol', async () => {
     const { stream, say } = impostor();
-    const opening = PorterConnection.open(stream, { timeoutMs: 5_000 });
+    const opening = open(stream);
     say(welcome(2));
     await expect(opening).rejects.toMatchObject({ code: 'porter_version' });
   });
 
   it('that says nothing at all is given up after the deadline', async () => {
-    const { stream } = impostor();
-    await expect(PorterConnection.open(stream, { timeoutMs: 50 })).rejects.toMatchObject({
-      code: 'porter_gone',
-    });
+    await expect(open(impostor().stream, 50)).rejects.toMatchObject({ code: 'porter_gone' });
+  });
+
+  it('that was taken over by another host says so', async () => {
+    const { say, start } = await connected();
+    const exec = start();
+    say(frame(frameType.superseded, 0));
+    await expect(exec.result).rejects.toMatchObject({ code: 'porter_superseded' });
   });
 
   it('that goes away in the middle fails what was under way', async () => {
-    const { stream, say } = impostor();
-    const opening = PorterConnection.open(stream, { timeoutMs: 5_000 });
-    say(welcome());
-    const { connection } = await opening;
-    const exec = connection.exec(request);
+    const { stream, start, stdout } = await connected();
+    const exec = start();
     stream.destroy();
     await expect(exec.result).rejects.toMatchObject({ code: 'porter_gone' });
     await expect(async () => {
-      for await (const _ of exec.stdout) {
+      for await (const _ of stdout) {
         // Nothing is to come.
       }
     }).rejects.toMatchObject({ code: 'porter_gone' });

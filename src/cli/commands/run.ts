@@ -1,7 +1,7 @@
 /** `sally run`: a command in a new sandbox; its output, input and exit code are this process's own. */
 
-import type { Writable } from 'node:stream';
 import type { Exec } from '../../porter/exec.ts';
+import type { OutputSink } from '../../porter/output-sink.ts';
 import { isSallyportError, SallyportError } from '../../protocol/errors.ts';
 import { readCliEnvironment } from '../config.ts';
 import { exitCode } from '../exit-codes.ts';
@@ -40,7 +40,7 @@ export async function runCommand(
         ...(options.cpus === undefined ? {} : { cpus: options.cpus }),
         ...(options.pids === undefined ? {} : { pids: options.pids }),
       },
-      connectStreams,
+      { sink: ownOutput, feed: feedInput },
       {
         progress: line.report,
         consent: async (packages) => {
@@ -89,33 +89,25 @@ export function parseEnv(pairs: readonly string[]): Record<string, string> {
   return env;
 }
 
-async function connectStreams(exec: Exec): Promise<void> {
-  const input = pumpInput(exec);
-  await Promise.all([pumpOutput(exec.stdout, process.stdout), pumpOutput(exec.stderr, process.stderr)]);
-  input.stop();
-}
+/** Each chunk counts as taken when it is written: a slow terminal slows the command, not this process's memory. */
+const ownOutput: OutputSink = {
+  write: (channel, _offset, data) =>
+    new Promise((resolve, reject) => {
+      process[channel].write(data, (error) => (error == null ? resolve() : reject(error)));
+    }),
+  end: () => {},
+};
 
-/** Takes the next chunk when this one is written: a slow terminal slows the command, not this process's memory. */
-async function pumpOutput(source: AsyncIterable<Buffer>, target: Writable): Promise<void> {
-  for await (const chunk of source) {
-    await new Promise<void>((resolve, reject) => {
-      target.write(chunk, (error) => (error == null ? resolve() : reject(error)));
-    });
-  }
-}
-
-function pumpInput(exec: Exec): { readonly stop: () => void } {
-  if (process.stdin.isTTY) return { stop: () => {} };
+function feedInput(exec: Exec): () => void {
+  if (process.stdin.isTTY) return () => {};
   const onData = (chunk: Buffer): void => {
     process.stdin.pause();
     void exec.write(chunk).then(() => process.stdin.resume());
   };
   const onEnd = (): void => exec.endStdin();
   process.stdin.on('data', onData).on('end', onEnd).on('error', onEnd);
-  return {
-    stop: () => {
-      process.stdin.off('data', onData).off('end', onEnd).off('error', onEnd);
-      process.stdin.destroy();
-    },
+  return () => {
+    process.stdin.off('data', onData).off('end', onEnd).off('error', onEnd);
+    process.stdin.destroy();
   };
 }

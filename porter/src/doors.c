@@ -1,0 +1,251 @@
+#include "doors.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "die.h"
+#include "exec.h"
+#include "frame.h"
+#include "host.h"
+#include "input.h"
+#include "loop.h"
+#include "version.h"
+#include "wire.h"
+
+enum {
+  MAX_WAITING = 8,
+  GREETING_MS = 10 * 1000,
+  MIN_TOKEN = 16,
+  MAX_TOKEN = 64,
+  MAX_GREETING = FRAME_HEADER + 256,
+};
+
+enum refusal {
+  REFUSED_VERSION = 1,
+  REFUSED_MALFORMED = 2,
+  REFUSED_NO_GREETING = 3,
+  REFUSED_TOKEN = 4,
+  REFUSED_EPOCH = 5,
+};
+
+struct door {
+  struct watch watch;
+  int out_fd; /* -1: free */
+  bool is_stdio;
+  uint64_t until_ms;
+  uint8_t bytes[MAX_GREETING];
+  size_t filled;
+};
+
+static struct watch listener = {.fd = -1};
+static struct door waiting[MAX_WAITING + 1];
+static uint8_t token[MAX_TOKEN];
+static uint32_t token_length;
+
+static void free_door(struct door *door, bool close_descriptors) {
+  if (close_descriptors) loop_close(&door->watch);
+  else loop_release(&door->watch);
+  door->out_fd = -1;
+}
+
+static void refuse(struct door *door, enum refusal reason, const char *message) {
+  uint8_t payload[256], bytes[FRAME_HEADER + sizeof payload];
+  struct writer w = {.data = payload, .capacity = sizeof payload};
+  write_u16(&w, PROTOCOL_MAJOR);
+  write_u16(&w, PROTOCOL_MINOR);
+  write_u32(&w, reason);
+  write_u32(&w, host_epoch());
+  write_text(&w, message);
+  size_t length = frame_encode(bytes, FRAME_REFUSED, 0, 0, payload, (uint32_t)w.length);
+  /* Fits any empty buffer; one who does not read it learns nothing, and is closed all the same. */
+  long wrote = write(door->out_fd, bytes, length);
+  (void)wrote;
+  /* The engine's stdin cannot be opened again: whoever comes next through it begins anew. */
+  if (door->is_stdio) door->filled = 0;
+  else free_door(door, true);
+}
+
+/* In constant time, so that its duration tells nothing about how much was right. */
+static bool token_matches(struct bytes given) {
+  if (given.length != token_length) return false;
+  uint8_t difference = 0;
+  for (uint32_t i = 0; i < token_length; i++) difference |= token[i] ^ given.data[i];
+  return difference == 0;
+}
+
+static void welcome(void) {
+  uint8_t payload[256];
+  struct writer w = {.data = payload, .capacity = sizeof payload};
+  write_u16(&w, PROTOCOL_MAJOR);
+  write_u16(&w, PROTOCOL_MINOR);
+  write_u64(&w, 0); /* feature bits */
+  write_text(&w, PORTER_BUILD_ID);
+  write_u32(&w, (uint32_t)getpid());
+  write_u32(&w, FRAME_MAX_PAYLOAD);
+  write_u32(&w, INPUT_WINDOW);
+  write_u32(&w, exec_highest_stream());
+  host_control(FRAME_WELCOME, 0, &w);
+}
+
+static void greet(struct door *door, const struct frame *frame) {
+  struct reader r = {.at = frame->payload, .end = frame->payload + frame->length};
+  uint16_t major = read_u16(&r);
+  read_u16(&r); /* minor: additions only */
+  read_u64(&r); /* feature bits */
+  uint32_t connection_window = read_u32(&r);
+  uint32_t stream_window = read_u32(&r);
+  struct bytes given = read_bytes(&r);
+  if (frame->type != FRAME_HELLO) {
+    refuse(door, REFUSED_NO_GREETING, "greet first");
+    return;
+  }
+  /* A newer major may greet in another way, so the version is looked at before the rest. */
+  if (frame->length >= 2 && major != PROTOCOL_MAJOR) {
+    refuse(door, REFUSED_VERSION, "unknown protocol version");
+    return;
+  }
+  bool windows_ok = stream_window > 0 && stream_window <= connection_window && connection_window <= HOST_MAX_WINDOW;
+  if (!reader_done(&r) || !windows_ok || given.length < MIN_TOKEN || given.length > MAX_TOKEN) {
+    refuse(door, REFUSED_MALFORMED, "malformed greeting");
+    return;
+  }
+  if (!door->is_stdio && !token_matches(given)) {
+    refuse(door, REFUSED_TOKEN, "wrong token");
+    return;
+  }
+  if (frame->epoch <= host_epoch()) {
+    refuse(door, REFUSED_EPOCH, "a newer host was here");
+    return;
+  }
+  if (door->is_stdio) {
+    memcpy(token, given.data, given.length);
+    token_length = given.length;
+  }
+  int in_fd = door->watch.fd, out_fd = door->out_fd;
+  free_door(door, false);
+  host_attach(in_fd, out_fd, frame->epoch, connection_window, stream_window);
+  welcome();
+}
+
+/* Reads no further than the greeting: what follows it is for the host's own decoder. */
+static size_t still_needed(const struct door *door) {
+  if (door->filled < FRAME_HEADER) return FRAME_HEADER - door->filled;
+  struct reader r = {.at = door->bytes + 12, .end = door->bytes + FRAME_HEADER};
+  uint32_t length = read_u32(&r);
+  return length > MAX_GREETING - FRAME_HEADER ? SIZE_MAX : FRAME_HEADER + length - door->filled;
+}
+
+static void on_greeting(struct watch *watch, uint32_t events) {
+  (void)events;
+  struct door *door = (struct door *)((char *)watch - offsetof(struct door, watch));
+  for (;;) {
+    size_t needed = still_needed(door);
+    if (needed == SIZE_MAX) {
+      refuse(door, REFUSED_MALFORMED, "too long for a greeting");
+      return;
+    }
+    long got = read(watch->fd, door->bytes + door->filled, needed);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (got <= 0) {
+      bool last = door->is_stdio;
+      free_door(door, true);
+      /* A host that goes before it greeted is a host that is gone. */
+      if (last) host_never_came();
+      return;
+    }
+    door->filled += (size_t)got;
+    if (still_needed(door) == 0) break;
+  }
+  static struct decoder decoder;
+  memcpy(decoder.data, door->bytes, door->filled);
+  decoder.filled = door->filled;
+  struct frame frame;
+  if (decoder_at(&decoder, 0, &frame) != DECODED_FRAME) refuse(door, REFUSED_MALFORMED, "not a frame");
+  else greet(door, &frame);
+}
+
+static void wait_for_greeting(struct door *door, int in_fd, int out_fd, bool is_stdio) {
+  fcntl(in_fd, F_SETFL, fcntl(in_fd, F_GETFL) | O_NONBLOCK);
+  fcntl(out_fd, F_SETFL, fcntl(out_fd, F_GETFL) | O_NONBLOCK);
+  door->out_fd = out_fd;
+  door->is_stdio = is_stdio;
+  door->filled = 0;
+  door->until_ms = is_stdio ? UINT64_MAX : loop_now_ms() + GREETING_MS;
+  loop_add(&door->watch, in_fd, EPOLLIN, on_greeting);
+}
+
+static void on_connection(struct watch *watch, uint32_t events) {
+  (void)events;
+  int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (fd < 0) return;
+  for (struct door *door = waiting + 1; door < waiting + 1 + MAX_WAITING; door++) {
+    if (door->out_fd >= 0) continue;
+    wait_for_greeting(door, fd, fd, false);
+    return;
+  }
+  close(fd);
+}
+
+static socklen_t relay_address(struct sockaddr_un *address, int porter_pid) {
+  *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+  /* Abstract: no file, bound to the sandbox's network namespace. The name has no closing zero. */
+  int length = snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "sallyport-porter.%d", porter_pid);
+  return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+}
+
+void doors_open(int in_fd, int out_fd) {
+  for (struct door *door = waiting; door <= waiting + MAX_WAITING; door++) door->out_fd = -1;
+  wait_for_greeting(&waiting[0], in_fd, out_fd, true);
+  struct sockaddr_un address;
+  socklen_t length = relay_address(&address, getpid());
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0 || bind(fd, (struct sockaddr *)&address, length) != 0 || listen(fd, MAX_WAITING) != 0) {
+    die_errno("the relay's socket");
+  }
+  loop_add(&listener, fd, EPOLLIN, on_connection);
+}
+
+int doors_expire(uint64_t now_ms) {
+  int due_ms = -1;
+  for (struct door *door = waiting + 1; door <= waiting + MAX_WAITING; door++) {
+    if (door->out_fd < 0) continue;
+    if (door->until_ms <= now_ms) free_door(door, true);
+    else if (due_ms < 0 || door->until_ms - now_ms < (uint64_t)due_ms) due_ms = (int)(door->until_ms - now_ms);
+  }
+  return due_ms;
+}
+
+/* Moves bytes from one descriptor to another until the end; false when that direction is over. */
+static bool pump(int from, int to) {
+  static uint8_t bytes[64 * 1024];
+  long got = read(from, bytes, sizeof bytes);
+  if (got < 0 && errno == EINTR) return true;
+  if (got <= 0) return false;
+  for (long done = 0; done < got;) {
+    long wrote = write(to, bytes + done, (size_t)(got - done));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return false;
+    done += wrote;
+  }
+  return true;
+}
+
+int doors_relay(int porter_pid) {
+  struct sockaddr_un address;
+  socklen_t length = relay_address(&address, porter_pid);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0 || connect(fd, (struct sockaddr *)&address, length) != 0) die_errno("porter does not answer");
+  struct pollfd both[2] = {{.fd = 0, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
+  for (;;) {
+    if (poll(both, 2, -1) < 0 && errno != EINTR) die_errno("poll");
+    if (both[0].revents != 0 && !pump(0, fd)) return 0;
+    if (both[1].revents != 0 && !pump(fd, 1)) return 0;
+  }
+}

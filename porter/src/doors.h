@@ -1,0 +1,16 @@
+/*
+ * The doors: stdin and stdout, which serve the first connection, and a socket that `porter relay` connects to, which
+ * serves every later one. A connection that greets properly becomes the host; see host.h.
+ */
+#ifndef PORTER_DOORS_H
+#define PORTER_DOORS_H
+
+#include <stdint.h>
+
+void doors_open(int in_fd, int out_fd);
+/* Closes what has not greeted in time; returns in how many ms to come again, -1 for never. */
+int doors_expire(uint64_t now_ms);
+/* The other end: connects to the porter with this pid and pumps stdin and stdout. Returns the exit status. */
+int doors_relay(int porter_pid);
+
+#endif

@@ -1,0 +1,98 @@
+#include "input.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "host.h"
+#include "wire.h"
+
+static void pay_back(struct input *in, uint32_t length) {
+  uint8_t payload[4];
+  struct writer w = {.data = payload, .capacity = sizeof payload};
+  write_u32(&w, length);
+  host_control(FRAME_CREDIT, in->stream, &w);
+}
+
+static void free_bytes(struct input *in) {
+  free(in->bytes);
+  in->bytes = NULL;
+  in->head = in->tail = 0;
+}
+
+static void finish(struct input *in) {
+  /* End of transmission: a terminal in its usual mode gives its reader an end of file for it. */
+  static const char end_of_transmission = 4;
+  if (in->is_pty && in->watch.fd >= 0) {
+    long wrote = write(in->watch.fd, &end_of_transmission, 1);
+    (void)wrote;
+  }
+  loop_close(&in->watch);
+  free_bytes(in);
+}
+
+static void move(struct input *in) {
+  while (in->head < in->tail) {
+    long wrote = write(in->watch.fd, in->bytes + in->head, in->tail - in->head);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0 && errno == EAGAIN) return;
+    if (wrote < 0) { /* nobody reads it any more */
+      pay_back(in, (uint32_t)(in->tail - in->head));
+      loop_close(&in->watch);
+      free_bytes(in);
+      return;
+    }
+    in->head += (size_t)wrote;
+    pay_back(in, (uint32_t)wrote);
+  }
+  if (in->ending) finish(in);
+  else free_bytes(in);
+}
+
+static void on_writable(struct watch *watch, uint32_t events) {
+  (void)events;
+  struct input *in = (struct input *)((char *)watch - offsetof(struct input, watch));
+  if (in->head < in->tail) move(in);
+}
+
+void input_open(struct input *in, int fd, uint32_t stream, bool is_pty) {
+  *in = (struct input){.watch.fd = -1, .stream = stream, .is_pty = is_pty};
+  if (fd >= 0) loop_add(&in->watch, fd, EPOLLOUT | EPOLLET, on_writable);
+}
+
+void input_close(struct input *in) {
+  loop_close(&in->watch);
+  free_bytes(in);
+}
+
+void input_take(struct input *in, const uint8_t *payload, uint32_t length) {
+  in->received += length;
+  if (in->watch.fd < 0 || in->ending) {
+    if (length > 0) pay_back(in, length);
+    return;
+  }
+  if (length == 0) {
+    in->ending = true;
+    if (in->head == in->tail) finish(in);
+    return;
+  }
+  size_t held = in->tail - in->head;
+  if (held + length > INPUT_WINDOW) {
+    host_violation("more input than it had credit for");
+    return;
+  }
+  if (in->bytes == NULL) in->bytes = malloc(INPUT_WINDOW);
+  if (in->bytes == NULL) {
+    host_violation("no memory for input");
+    return;
+  }
+  memmove(in->bytes, in->bytes + in->head, held);
+  memcpy(in->bytes + held, payload, length);
+  in->head = 0;
+  in->tail = held + length;
+  move(in);
+}
+
+uint32_t input_room(const struct input *in) { return INPUT_WINDOW - (uint32_t)(in->tail - in->head); }

@@ -1,0 +1,89 @@
+#include "output.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "host.h"
+#include "wire.h"
+
+enum {
+  /* As much as a host may let be under way on one stream. */
+  KEPT_MOST = 256 * 1024,
+  FRAME_DATA_MOST = 32 * 1024,
+  OFFSET_BYTES = 8,
+};
+
+static void on_readable(struct watch *watch, uint32_t events) {
+  (void)events;
+  ((struct output *)((char *)watch - offsetof(struct output, watch)))->readable = true;
+}
+
+void output_open(struct output *o, int fd, uint8_t type) {
+  *o = (struct output){.watch.fd = -1, .type = type};
+  if (fd >= 0) loop_add(&o->watch, fd, EPOLLIN | EPOLLET, on_readable);
+}
+
+void output_close(struct output *o) {
+  loop_close(&o->watch);
+  ring_free(&o->ring);
+}
+
+static void drop(struct output *o) {
+  static uint8_t nowhere[16 * 1024];
+  long got = read(o->watch.fd, nowhere, sizeof nowhere);
+  if (got > 0 || (got < 0 && errno == EINTR)) return; /* there may be more: the next turn looks again */
+  o->readable = false;
+  if (got == 0 || errno != EAGAIN) loop_close(&o->watch);
+}
+
+void output_fill(struct output *o) {
+  if (o->discarding) {
+    if (o->readable && o->watch.fd >= 0) drop(o);
+    return;
+  }
+  while (o->readable && o->watch.fd >= 0) {
+    long got = ring_read(&o->ring, o->watch.fd, KEPT_MOST);
+    if (got > 0) continue;
+    if (got == RING_FULL) return; /* still readable */
+    o->readable = false;
+    if (got != RING_EMPTY) loop_close(&o->watch);
+  }
+}
+
+uint32_t output_send(struct output *o, uint32_t stream, uint32_t stream_credit) {
+  uint32_t total = 0;
+  while (o->sent < o->ring.end) {
+    uint64_t most = o->ring.end - o->sent;
+    if (most > FRAME_DATA_MOST) most = FRAME_DATA_MOST;
+    if (most > stream_credit - total) most = stream_credit - total;
+    if (most > host_credit()) most = host_credit();
+    uint32_t length = (uint32_t)most;
+    uint8_t *space = length == 0 ? NULL : host_data_begin(OFFSET_BYTES + length);
+    if (space == NULL) break;
+    write_u64(&(struct writer){.data = space, .capacity = OFFSET_BYTES}, o->sent);
+    ring_copy(&o->ring, o->sent, space + OFFSET_BYTES, length);
+    host_data_end(o->type, stream, OFFSET_BYTES + length);
+    host_spend(length);
+    o->sent += length;
+    total += length;
+  }
+  return total;
+}
+
+bool output_acknowledge(struct output *o, uint64_t offset) {
+  if (offset < o->ring.start || offset > o->sent) return false;
+  host_give_back(offset - o->ring.start);
+  ring_release(&o->ring, offset);
+  return true;
+}
+
+bool output_resume(struct output *o, uint64_t offset) {
+  if (offset < o->ring.start || offset > o->ring.end) return false;
+  ring_release(&o->ring, offset);
+  o->sent = offset;
+  return true;
+}
+
+void output_discard(struct output *o) { o->discarding = true; }

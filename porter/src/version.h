@@ -1,0 +1,7 @@
+/* The protocol that this porter speaks; see docs/protocol.md, section 3. PORTER_BUILD_ID comes from the Makefile. */
+#ifndef PORTER_VERSION_H
+#define PORTER_VERSION_H
+
+enum { PROTOCOL_MAJOR = 1, PROTOCOL_MINOR = 0 };
+
+#endif

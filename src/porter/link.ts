@@ -1,0 +1,215 @@
+/**
+ * The framed stream to one porter: greeting, sending, and handing each frame that arrives to whoever owns its stream.
+ *
+ * It takes any duplex stream and knows no engine. It always reads. A violation by porter ends this link with a typed error
+ * and nothing else.
+ */
+
+import type { Duplex } from 'node:stream';
+import { deadline } from '../lib/deadline.ts';
+import { deferred } from '../lib/deferred.ts';
+import { isSallyportError, SallyportError } from '../protocol/errors.ts';
+import { encodeFrame, type Frame, FrameDecoder, frameType, maxPayloadBytes } from './frame.ts';
+import { greeting, type PorterWelcome, readRefusal, readWelcome } from './greeting.ts';
+import { PayloadReader } from './payload.ts';
+
+export interface LinkOptions {
+  /** Must be higher than that of any host before; `stale_epoch` in the refusal's details says how high. */
+  readonly epoch: number;
+  readonly token: Buffer;
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+}
+
+/** Whoever has a stream open. `fail` is called once, when the link ends. */
+export interface StreamOwner {
+  onFrame(type: number, payload: Buffer): void;
+  fail(error: SallyportError): void;
+}
+
+export interface PorterNotice {
+  readonly kind: number;
+  readonly value: number;
+  readonly text: string;
+}
+
+export class PorterLink {
+  /** Resolves with the reason when the link has ended. */
+  readonly closed: Promise<SallyportError>;
+  onNotice: (notice: PorterNotice) => void = () => {};
+  /** Frames of streams that porter opens itself, and of stream 0. */
+  onUnowned: (frame: Frame) => void = (frame) => {
+    throw violation(`frame ${frame.type} for stream ${frame.stream}, which is not open`);
+  };
+  readonly #stream: Duplex;
+  readonly #epoch: number;
+  readonly #decoder = new FrameDecoder();
+  readonly #owners = new Map<number, StreamOwner>();
+  readonly #welcome = deferred<PorterWelcome>();
+  readonly #closed = deferred<SallyportError>();
+  readonly #pings = new Map<number, () => void>();
+  #greeted = false;
+  #nextPing = 0;
+  #failure: SallyportError | undefined;
+
+  private constructor(stream: Duplex, epoch: number) {
+    this.#stream = stream;
+    this.#epoch = epoch;
+    this.closed = this.#closed.promise;
+    this.#welcome.promise.catch(() => {});
+    stream.on('data', (chunk: Buffer) => this.#receive(chunk));
+    stream.on('error', (error) => this.fail(gone(error)));
+    stream.on('end', () => this.fail(gone()));
+    stream.on('close', () => this.fail(gone()));
+  }
+
+  static async open(
+    stream: Duplex,
+    options: LinkOptions,
+  ): Promise<{ readonly link: PorterLink; readonly welcome: PorterWelcome }> {
+    const link = new PorterLink(stream, options.epoch);
+    const limit = deadline(options.timeoutMs, options.signal);
+    limit.signal.addEventListener('abort', () => {
+      link.fail(
+        limit.expired()
+          ? new SallyportError('porter_gone', `porter did not answer within ${options.timeoutMs} ms`)
+          : new SallyportError('cancelled', 'connecting to the sandbox was cancelled'),
+      );
+    });
+    link.send(frameType.hello, 0, greeting(options.token));
+    try {
+      return { link, welcome: await link.#welcome.promise };
+    } finally {
+      limit.dispose();
+    }
+  }
+
+  get failure(): SallyportError | undefined {
+    return this.#failure;
+  }
+
+  own(stream: number, owner: StreamOwner): void {
+    this.#owners.set(stream, owner);
+  }
+
+  disown(stream: number): void {
+    this.#owners.delete(stream);
+  }
+
+  send(type: number, stream: number, payload: Buffer = Buffer.alloc(0)): void {
+    if (this.#failure !== undefined) return;
+    this.#stream.write(encodeFrame({ type, epoch: this.#epoch, stream, payload, more: false }));
+  }
+
+  /** A message that may need several frames. */
+  sendLong(type: number, stream: number, message: Buffer): void {
+    if (this.#failure !== undefined) return;
+    for (let offset = 0; offset === 0 || offset < message.length; offset += maxPayloadBytes) {
+      const payload = message.subarray(offset, offset + maxPayloadBytes);
+      const more = offset + maxPayloadBytes < message.length;
+      this.#stream.write(encodeFrame({ type, epoch: this.#epoch, stream, payload, more }));
+    }
+  }
+
+  /** Resolves when porter has answered; rejects when the link ends first. */
+  async ping(): Promise<void> {
+    const id = this.#nextPing++;
+    const payload = Buffer.alloc(4);
+    payload.writeUInt32LE(id >>> 0);
+    const answered = new Promise<void>((resolve) => this.#pings.set(id, resolve));
+    this.send(frameType.ping, 0, payload);
+    const failure = this.closed.then((error) => {
+      throw error;
+    });
+    await Promise.race([answered, failure]);
+  }
+
+  close(): void {
+    this.fail(new SallyportError('porter_gone', 'the connection to the sandbox was closed'));
+  }
+
+  fail(error: SallyportError): void {
+    if (this.#failure !== undefined) return;
+    this.#failure = error;
+    this.#stream.destroy();
+    this.#welcome.reject(error);
+    for (const owner of [...this.#owners.values()]) owner.fail(error);
+    this.#owners.clear();
+    this.#closed.resolve(error);
+  }
+
+  #receive(chunk: Buffer): void {
+    if (this.#failure !== undefined) return;
+    try {
+      for (const frame of this.#decoder.push(chunk)) {
+        this.#dispatch(frame);
+        if (this.#failure !== undefined) return;
+      }
+    } catch (error) {
+      this.fail(isSallyportError(error) ? error : violation('unreadable', error));
+    }
+  }
+
+  #dispatch(frame: Frame): void {
+    if (frame.type < 0x80 && frame.type !== frameType.credit)
+      throw violation(`frame ${frame.type} is the host's`);
+    if (frame.more) throw violation('a long message');
+    if (frame.type === frameType.refused) throw readRefusal(new PayloadReader(frame.payload));
+    if (frame.epoch !== this.#epoch) throw violation(`epoch ${frame.epoch} instead of ${this.#epoch}`);
+    if (!this.#greeted) {
+      if (frame.type !== frameType.welcome) throw violation('no greeting');
+      const welcome = readWelcome(new PayloadReader(frame.payload));
+      this.#greeted = true;
+      this.#welcome.resolve(welcome);
+      return;
+    }
+    this.#deliver(frame);
+  }
+
+  #deliver(frame: Frame): void {
+    switch (frame.type) {
+      case frameType.superseded:
+        throw new SallyportError('porter_superseded', 'another host has taken over this sandbox');
+      case frameType.pong:
+        this.#onPong(frame.payload);
+        return;
+      case frameType.notice:
+        this.onNotice(readNotice(new PayloadReader(frame.payload)));
+        return;
+      default: {
+        const owner = this.#owners.get(frame.stream);
+        if (owner === undefined) this.onUnowned(frame);
+        else owner.onFrame(frame.type, frame.payload);
+      }
+    }
+  }
+
+  #onPong(payload: Buffer): void {
+    const id = new PayloadReader(payload).u32();
+    const answered = this.#pings.get(id);
+    if (answered === undefined) throw violation('an answer to no ping');
+    this.#pings.delete(id);
+    answered();
+  }
+}
+
+export function violation(reason: string, cause?: unknown): SallyportError {
+  return new SallyportError('porter_protocol', `the sandbox broke the protocol: ${reason}`, { cause });
+}
+
+function gone(cause?: Error): SallyportError {
+  if (isSallyportError(cause)) return cause;
+  return new SallyportError('porter_gone', 'the connection to the sandbox was lost', { cause });
+}
+
+const maxNoticeCharacters = 200;
+
+function readNotice(payload: PayloadReader): PorterNotice {
+  const notice = {
+    kind: payload.u32(),
+    value: payload.u32(),
+    text: payload.text().slice(0, maxNoticeCharacters),
+  };
+  payload.done();
+  return notice;
+}

@@ -1,0 +1,137 @@
+/** A sandbox's porter as the rest of Sallyport uses it: starts programs, finds those of an earlier host, and goes on with them. */
+
+import type { Duplex } from 'node:stream';
+import { deferred } from '../lib/deferred.ts';
+import type { SallyportError } from '../protocol/errors.ts';
+import { Exec, type ExecRequest, encodeExec, type Offsets } from './exec.ts';
+import { type Frame, frameType } from './frame.ts';
+import type { PorterWelcome } from './greeting.ts';
+import { type LinkOptions, PorterLink, type PorterNotice, violation } from './link.ts';
+import type { OutputSink } from './output-sink.ts';
+import { PayloadReader, PayloadWriter } from './payload.ts';
+
+export interface KnownExec {
+  readonly stream: number;
+  readonly pid: number;
+  readonly state: 'running' | 'exited';
+  /** What porter still keeps of each channel: from the first byte that nobody acknowledged to the next that will come. */
+  readonly stdout: { readonly first: number; readonly next: number };
+  readonly stderr: { readonly first: number; readonly next: number };
+  /** How many bytes of input arrived, and how many more may be sent now. */
+  readonly inputBytes: number;
+  readonly inputCredit: number;
+  readonly ageMs: number;
+}
+
+export class Porter {
+  readonly welcome: PorterWelcome;
+  readonly #link: PorterLink;
+  readonly #lists: Array<(list: readonly KnownExec[]) => void> = [];
+  #nextStream: number;
+
+  private constructor(link: PorterLink, welcome: PorterWelcome) {
+    this.#link = link;
+    this.welcome = welcome;
+    this.#nextStream = welcome.highestStream + 1;
+    link.onUnowned = (frame) => this.#onUnowned(frame);
+  }
+
+  static async open(stream: Duplex, options: LinkOptions): Promise<Porter> {
+    const { link, welcome } = await PorterLink.open(stream, options);
+    return new Porter(link, welcome);
+  }
+
+  get closed(): Promise<SallyportError> {
+    return this.#link.closed;
+  }
+
+  onNotice(listener: (notice: PorterNotice) => void): void {
+    this.#link.onNotice = listener;
+  }
+
+  async ping(): Promise<void> {
+    await this.#link.ping();
+  }
+
+  close(): void {
+    this.#link.close();
+  }
+
+  /** A number for the next exec. Record it before the request is sent, and the request may be repeated after a crash. */
+  reserveStream(): number {
+    return this.#nextStream++;
+  }
+
+  /** Starts a program, or finds it if this number was asked for before. */
+  exec(request: ExecRequest, sink: OutputSink, stream: number = this.reserveStream()): Exec {
+    const { inputWindow } = this.welcome;
+    const exec = new Exec(stream, this.#link, sink, {
+      from: { stdout: 0, stderr: 0 },
+      inputWindow,
+      inputCredit: inputWindow,
+    });
+    if (this.#adopt(exec)) this.#link.sendLong(frameType.exec, stream, encodeExec(request));
+    return exec;
+  }
+
+  /** Goes on with an exec of an earlier host: `from` is how much of each channel is safely stored. */
+  resume(known: KnownExec, from: Offsets, sink: OutputSink): Exec {
+    const exec = new Exec(known.stream, this.#link, sink, {
+      from,
+      inputWindow: this.welcome.inputWindow,
+      inputCredit: known.inputCredit,
+    });
+    if (this.#adopt(exec)) {
+      const payload = new PayloadWriter().u64(BigInt(from.stdout)).u64(BigInt(from.stderr)).end();
+      this.#link.send(frameType.resume, known.stream, payload);
+    }
+    return exec;
+  }
+
+  /** Everything that runs, or ended and was not forgotten. */
+  async list(): Promise<readonly KnownExec[]> {
+    const answer = deferred<readonly KnownExec[]>();
+    this.#lists.push(answer.resolve);
+    this.#link.send(frameType.execs, 0);
+    const failure = this.#link.closed.then((error) => {
+      throw error;
+    });
+    return await Promise.race([answer.promise, failure]);
+  }
+
+  #adopt(exec: Exec): boolean {
+    const { failure } = this.#link;
+    if (failure !== undefined) exec.fail(failure);
+    else this.#link.own(exec.stream, exec);
+    return failure === undefined;
+  }
+
+  #onUnowned(frame: Frame): void {
+    // Credit for input that arrived just when the program ended.
+    if (frame.type === frameType.credit && frame.stream !== 0 && frame.stream < this.#nextStream) return;
+    const waiting = frame.type === frameType.execList ? this.#lists.shift() : undefined;
+    if (waiting === undefined) {
+      throw violation(`frame ${frame.type} for stream ${frame.stream}, which is not open`);
+    }
+    waiting(readList(new PayloadReader(frame.payload)));
+  }
+}
+
+function readList(payload: PayloadReader): readonly KnownExec[] {
+  const count = payload.u32();
+  const list: KnownExec[] = [];
+  for (let index = 0; index < count; index++) {
+    list.push({
+      stream: payload.u32(),
+      pid: payload.u32(),
+      state: payload.u32() === 1 ? 'running' : 'exited',
+      stdout: { first: payload.u64(), next: payload.u64() },
+      stderr: { first: payload.u64(), next: payload.u64() },
+      inputBytes: payload.u64(),
+      inputCredit: payload.u32(),
+      ageMs: payload.u64(),
+    });
+  }
+  payload.done();
+  return list;
+}
