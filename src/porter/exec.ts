@@ -2,6 +2,7 @@
 
 import { deferred } from '../lib/deferred.ts';
 import { SallyportError } from '../protocol/errors.ts';
+import { Batch } from './batch.ts';
 import { frameType } from './frame.ts';
 import { streamWindow } from './greeting.ts';
 import { type PorterLink, type StreamOwner, violation } from './link.ts';
@@ -52,8 +53,6 @@ export interface Offsets {
   readonly stderr: number;
 }
 
-/** Acknowledged in steps of this size: often enough not to stall, rarely enough to cost nothing. */
-const ackStepBytes = 64 * 1024;
 const stdinStepBytes = 32 * 1024;
 
 interface ChannelAccount {
@@ -75,6 +74,7 @@ export class Exec implements StreamOwner {
   readonly #result = deferred<ExecResult>();
   readonly #channels: Record<Channel, ChannelAccount>;
   readonly #inputWindow: number;
+  readonly #acks = new Batch(() => this.#acknowledge());
   #stdinCredit: number;
   #stdinWake: (() => void) | undefined;
   #over = false;
@@ -222,12 +222,13 @@ export class Exec implements StreamOwner {
   }
 
   #onStored(account: ChannelAccount, end: number): void {
+    this.#acks.add(end - account.stored);
     account.stored = end;
-    if (account.stored - account.acknowledged >= ackStepBytes) this.#acknowledge();
     this.#settle();
   }
 
   #acknowledge(): void {
+    if (this.#link.failure !== undefined) return;
     const { stdout, stderr } = this.#channels;
     stdout.acknowledged = stdout.stored;
     stderr.acknowledged = stderr.stored;
@@ -253,7 +254,7 @@ export class Exec implements StreamOwner {
   #settle(): void {
     const { stdout, stderr } = this.#channels;
     if (this.#exit === undefined || stdout.stored !== stdout.next || stderr.stored !== stderr.next) return;
-    this.#acknowledge();
+    this.#acks.flush();
     this.#link.disown(this.stream);
     this.#sink.end();
     this.#result.resolve(this.#exit);

@@ -1,0 +1,31 @@
+/**
+ * Decides when to tell porter what was taken: at once for a large amount, else after a moment. Never not at all: what is
+ * not given back counts against the whole connection, and many small remainders would bring it to a halt.
+ */
+
+const stepBytes = 64 * 1024;
+const momentMs = 5;
+
+export class Batch {
+  readonly #tell: () => void;
+  #bytes = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(tell: () => void) {
+    this.#tell = tell;
+  }
+
+  add(bytes: number): void {
+    this.#bytes += bytes;
+    if (this.#bytes >= stepBytes) this.flush();
+    else this.#timer ??= setTimeout(() => this.flush(), momentMs);
+  }
+
+  flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#bytes === 0) return;
+    this.#bytes = 0;
+    this.#tell();
+  }
+}
