@@ -1,12 +1,13 @@
 /*
  * A list of denials, not of permissions: the engine's profile already is the latter, and this one must hold on engines
- * that have none. Each rule is a row of a table; the program is assembled from the rows at start.
+ * that have none. Each rule is a row of a table; the filter is assembled from the rows at start.
  */
 #include "seccomp.h"
 
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/netlink.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stddef.h>
@@ -50,154 +51,159 @@ enum {
   NR_mount_setattr = 442,
 };
 
-/* Denied whatever the arguments are. */
+/* What a call leads to. The first three end there; the others look at arguments. */
+enum place { EPERM_HERE, ENOSYS_HERE, FAMILY_HERE, ALLOW, FIRST_IS_PORTER, SECOND_IS_PORTER, EITHER_IS_PORTER, CLONE, SOCKET, PLACES };
+
 static const struct {
   int number;
-  int failure;
-} denied[] = {
-    {NR_io_uring_setup, EPERM},
-    {NR_io_uring_enter, EPERM},
-    {NR_io_uring_register, EPERM},
-    {SYS_add_key, EPERM},
-    {SYS_request_key, EPERM},
-    {SYS_keyctl, EPERM},
-    {SYS_bpf, EPERM},
-    {SYS_perf_event_open, EPERM},
-    {SYS_userfaultfd, EPERM},
-    {SYS_unshare, EPERM},
-    {SYS_setns, EPERM},
-    {SYS_mount, EPERM},
-    {SYS_umount2, EPERM},
-    {SYS_pivot_root, EPERM},
-    {SYS_chroot, EPERM},
-    {NR_open_tree, EPERM},
-    {NR_move_mount, EPERM},
-    {NR_fsopen, EPERM},
-    {NR_fsconfig, EPERM},
-    {NR_fsmount, EPERM},
-    {NR_fspick, EPERM},
-    {NR_mount_setattr, EPERM},
-    {SYS_open_by_handle_at, EPERM},
-    {SYS_kexec_load, EPERM},
-    {SYS_kexec_file_load, EPERM},
-    {SYS_init_module, EPERM},
-    {SYS_finit_module, EPERM},
-    {SYS_delete_module, EPERM},
-    {SYS_swapon, EPERM},
-    {SYS_swapoff, EPERM},
-    {SYS_reboot, EPERM},
-    {SYS_acct, EPERM},
-    {SYS_quotactl, EPERM},
-    {NR_pidfd_getfd, EPERM},
-    {NR_process_madvise, EPERM},
+  enum place place;
+} rules[] = {
+    {NR_io_uring_setup, EPERM_HERE},
+    {NR_io_uring_enter, EPERM_HERE},
+    {NR_io_uring_register, EPERM_HERE},
+    {SYS_add_key, EPERM_HERE},
+    {SYS_request_key, EPERM_HERE},
+    {SYS_keyctl, EPERM_HERE},
+    {SYS_bpf, EPERM_HERE},
+    {SYS_perf_event_open, EPERM_HERE},
+    {SYS_userfaultfd, EPERM_HERE},
+    {SYS_unshare, EPERM_HERE},
+    {SYS_setns, EPERM_HERE},
+    {SYS_mount, EPERM_HERE},
+    {SYS_umount2, EPERM_HERE},
+    {SYS_pivot_root, EPERM_HERE},
+    {SYS_chroot, EPERM_HERE},
+    {NR_open_tree, EPERM_HERE},
+    {NR_move_mount, EPERM_HERE},
+    {NR_fsopen, EPERM_HERE},
+    {NR_fsconfig, EPERM_HERE},
+    {NR_fsmount, EPERM_HERE},
+    {NR_fspick, EPERM_HERE},
+    {NR_mount_setattr, EPERM_HERE},
+    {SYS_open_by_handle_at, EPERM_HERE},
+    {SYS_kexec_load, EPERM_HERE},
+    {SYS_kexec_file_load, EPERM_HERE},
+    {SYS_init_module, EPERM_HERE},
+    {SYS_finit_module, EPERM_HERE},
+    {SYS_delete_module, EPERM_HERE},
+    {SYS_swapon, EPERM_HERE},
+    {SYS_swapoff, EPERM_HERE},
+    {SYS_reboot, EPERM_HERE},
+    {SYS_acct, EPERM_HERE},
+    {SYS_quotactl, EPERM_HERE},
+    {NR_pidfd_getfd, EPERM_HERE},
+    {NR_process_madvise, EPERM_HERE},
     /* Its flags are behind a pointer, which no filter can read; a C library that is told "no such call" uses clone. */
-    {NR_clone3, ENOSYS},
+    {NR_clone3, ENOSYS_HERE},
     /* Takes a descriptor, which may stand for porter; programs that are told "no such call" use kill. */
-    {NR_pidfd_send_signal, ENOSYS},
+    {NR_pidfd_send_signal, ENOSYS_HERE},
+    {SYS_clone, CLONE},
+    {SYS_socket, SOCKET},
+    {SYS_kill, FIRST_IS_PORTER},
+    {SYS_tkill, FIRST_IS_PORTER},
+    {SYS_tgkill, EITHER_IS_PORTER},
+    {SYS_rt_sigqueueinfo, FIRST_IS_PORTER},
+    {SYS_rt_tgsigqueueinfo, EITHER_IS_PORTER},
+    {NR_pidfd_open, FIRST_IS_PORTER},
+    {SYS_ptrace, SECOND_IS_PORTER},
+    {SYS_process_vm_readv, FIRST_IS_PORTER},
+    {SYS_process_vm_writev, FIRST_IS_PORTER},
+    {SYS_kcmp, EITHER_IS_PORTER},
+    {SYS_prlimit64, FIRST_IS_PORTER},
+    {SYS_setpriority, SECOND_IS_PORTER},
+    {SYS_ioprio_set, SECOND_IS_PORTER},
+    {SYS_sched_setaffinity, FIRST_IS_PORTER},
+    {SYS_sched_setscheduler, FIRST_IS_PORTER},
+    {SYS_sched_setparam, FIRST_IS_PORTER},
+    {SYS_sched_setattr, FIRST_IS_PORTER},
+    {SYS_migrate_pages, FIRST_IS_PORTER},
+    {SYS_move_pages, FIRST_IS_PORTER},
+    {SYS_setpgid, FIRST_IS_PORTER},
 };
 
-/* Denied where this argument is porter's pid. */
-static const struct {
-  int number;
-  unsigned argument;
-} about_porter[] = {
-    {SYS_kill, 0},
-    {SYS_tkill, 0},
-    {SYS_tgkill, 0},
-    {SYS_tgkill, 1},
-    {SYS_rt_sigqueueinfo, 0},
-    {SYS_rt_tgsigqueueinfo, 0},
-    {SYS_rt_tgsigqueueinfo, 1},
-    {NR_pidfd_open, 0},
-    {SYS_ptrace, 1},
-    {SYS_process_vm_readv, 0},
-    {SYS_process_vm_writev, 0},
-    {SYS_kcmp, 0},
-    {SYS_kcmp, 1},
-    {SYS_prlimit64, 0},
-    {SYS_setpriority, 1},
-    {SYS_ioprio_set, 1},
-    {SYS_sched_setaffinity, 0},
-    {SYS_sched_setscheduler, 0},
-    {SYS_sched_setparam, 0},
-    {SYS_sched_setattr, 0},
-    {SYS_migrate_pages, 0},
-    {SYS_move_pages, 0},
-    {SYS_setpgid, 0},
-};
-
-enum { MOST_INSTRUCTIONS = 512 };
+/* Short on purpose: the kernel walks it once for every call there is each time it is installed, and that is on the way of
+ * each exec. A conditional jump reaches 255 instructions. */
+enum { MOST_INSTRUCTIONS = 250, UNSET = 0xFFFF };
 static struct sock_filter code[MOST_INSTRUCTIONS];
-static unsigned short length;
-static int prepared_pid;
+static enum place targets[MOST_INSTRUCTIONS]; /* of jumps that are not filled in yet; PLACES for all others */
+static uint16_t at[PLACES];
+static uint16_t length;
 
-static void emit(uint16_t operation, uint32_t k, uint8_t if_true, uint8_t if_false) {
+static void emit(uint16_t operation, uint32_t k, enum place target) {
   if (length == MOST_INSTRUCTIONS) die("the filter is too long");
-  code[length++] = (struct sock_filter){.code = operation, .jt = if_true, .jf = if_false, .k = k};
+  targets[length] = target;
+  code[length++] = (struct sock_filter){.code = operation, .k = k};
 }
 
-static void load(size_t offset) { emit(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0); }
-static void load_number(void) { load(offsetof(struct seccomp_data, nr)); }
+static void load(size_t offset) { emit(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, PLACES); }
 /* The low half of an argument: where the kernel takes an int it ignores the high half too. Both machines are
  * little-endian. */
 static void load_argument(unsigned index) { load(offsetof(struct seccomp_data, args) + 8 * index); }
-static void deny(int failure) { emit(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)failure, 0, 0); }
-static void jump_if_equal(uint32_t k, uint8_t if_true, uint8_t if_false) {
-  emit(BPF_JMP | BPF_JEQ | BPF_K, k, if_true, if_false);
+static void jump_if_equal(uint32_t k, enum place target) { emit(BPF_JMP | BPF_JEQ | BPF_K, k, target); }
+static void finish(enum place place, uint32_t action) {
+  at[place] = length;
+  emit(BPF_RET | BPF_K, action, PLACES);
 }
 
 static void refuse_foreign_calls(void) {
   load(offsetof(struct seccomp_data, arch));
-  jump_if_equal(NATIVE_ARCH, 1, 0);
-  deny(ENOSYS);
+  emit(BPF_JMP | BPF_JEQ | BPF_K, NATIVE_ARCH, PLACES);
+  code[length - 1].jt = 1;
+  emit(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS, PLACES);
+  load(offsetof(struct seccomp_data, nr));
 #if defined(__x86_64__)
-  load_number();
-  emit(BPF_JMP | BPF_JGE | BPF_K, X32_BIT, 0, 1);
-  deny(ENOSYS);
+  emit(BPF_JMP | BPF_JGE | BPF_K, X32_BIT, ENOSYS_HERE);
 #endif
 }
 
-static void refuse_new_namespaces(void) {
-  load_number();
-  jump_if_equal(SYS_clone, 0, 3);
+static void look_at_arguments(uint32_t porter) {
+  at[EITHER_IS_PORTER] = length;
   load_argument(0);
-  emit(BPF_JMP | BPF_JSET | BPF_K, NAMESPACES, 0, 1);
-  deny(EPERM);
+  jump_if_equal(porter, EPERM_HERE);
+  at[SECOND_IS_PORTER] = length;
+  load_argument(1);
+  jump_if_equal(porter, EPERM_HERE);
+  emit(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, PLACES);
+  at[FIRST_IS_PORTER] = length;
+  load_argument(0);
+  jump_if_equal(porter, EPERM_HERE);
+  emit(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, PLACES);
+  at[CLONE] = length;
+  load_argument(0);
+  emit(BPF_JMP | BPF_JSET | BPF_K, NAMESPACES, EPERM_HERE);
+  emit(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, PLACES);
+  /* UNIX, INET, INET6, and NETLINK for routes, which name look-ups use. AF_VSOCK would reach the hypervisor. */
+  at[SOCKET] = length;
+  load_argument(0);
+  jump_if_equal(AF_UNIX, ALLOW);
+  jump_if_equal(AF_INET, ALLOW);
+  jump_if_equal(AF_INET6, ALLOW);
+  emit(BPF_JMP | BPF_JEQ | BPF_K, AF_NETLINK, PLACES);
+  code[length - 1].jf = 2;
+  load_argument(2);
+  jump_if_equal(NETLINK_ROUTE, ALLOW);
 }
 
-/* UNIX, INET, INET6, and NETLINK for routes, which name look-ups use. AF_VSOCK would reach the hypervisor. */
-static void refuse_other_sockets(void) {
-  load_number();
-  jump_if_equal(SYS_socket, 0, 8);
-  load_argument(0);
-  jump_if_equal(AF_UNIX, 6, 0);
-  jump_if_equal(AF_INET, 5, 0);
-  jump_if_equal(AF_INET6, 4, 0);
-  jump_if_equal(AF_NETLINK, 0, 2);
-  load_argument(2);
-  jump_if_equal(0, 1, 0);
-  deny(EAFNOSUPPORT);
+static void fill_in_jumps(void) {
+  for (uint16_t i = 0; i < length; i++) {
+    if (targets[i] == PLACES) continue;
+    if (at[targets[i]] == UNSET || at[targets[i]] <= i || at[targets[i]] - i - 1 > UINT8_MAX) die("a jump in the filter");
+    code[i].jt = (uint8_t)(at[targets[i]] - i - 1);
+  }
 }
 
 void seccomp_prepare(void) {
-  prepared_pid = getpid();
   length = 0;
+  for (int place = 0; place < PLACES; place++) at[place] = UNSET;
   refuse_foreign_calls();
-  for (size_t i = 0; i < sizeof denied / sizeof *denied; i++) {
-    load_number();
-    jump_if_equal((uint32_t)denied[i].number, 0, 1);
-    deny(denied[i].failure);
-  }
-  for (size_t i = 0; i < sizeof about_porter / sizeof *about_porter; i++) {
-    load_number();
-    jump_if_equal((uint32_t)about_porter[i].number, 0, 3);
-    load_argument(about_porter[i].argument);
-    jump_if_equal((uint32_t)prepared_pid, 0, 1);
-    deny(EPERM);
-  }
-  refuse_new_namespaces();
-  refuse_other_sockets();
-  emit(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) jump_if_equal((uint32_t)rules[i].number, rules[i].place);
+  emit(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, PLACES);
+  look_at_arguments((uint32_t)getpid());
+  finish(FAMILY_HERE, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
+  finish(EPERM_HERE, SECCOMP_RET_ERRNO | EPERM);
+  finish(ENOSYS_HERE, SECCOMP_RET_ERRNO | ENOSYS);
+  finish(ALLOW, SECCOMP_RET_ALLOW);
+  fill_in_jumps();
 }
 
 int seccomp_install(void) {
