@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -19,7 +20,7 @@
 static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /* Where the supervisor finds its descriptors after it closed all others. */
-enum { FD_REPORT = 3, FD_IN, FD_OUT, FD_ERR, FD_FAILURE_READ, FD_FAILURE_WRITE, FD_END };
+enum { FD_REPORT = 3, FD_IN, FD_OUT, FD_ERR, FD_END };
 
 /* The PATH of the program's environment, not of porter's own. */
 static const char *search_path(char **envp) {
@@ -107,17 +108,6 @@ static void report(enum spawn_event event, int value, uint32_t left_some, const 
   while (write(FD_REPORT, &record, sizeof record) < 0 && errno == EINTR) continue;
 }
 
-/* Zero when the program runs, which closed its end by execve; else the errno of why it does not. */
-static int read_failure(void) {
-  int failure = 0;
-  long got;
-  close(FD_FAILURE_WRITE);
-  do got = read(FD_FAILURE_READ, &failure, sizeof failure);
-  while (got < 0 && errno == EINTR);
-  close(FD_FAILURE_READ);
-  return got == (long)sizeof failure ? failure : 0;
-}
-
 static bool anything_left(void) {
   siginfo_t info;
   return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
@@ -130,17 +120,18 @@ static _Noreturn void supervise(const struct spawn *request) {
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, NULL);
-  pid_t pid = fork();
+  /* The child borrows this memory until it runs its program or gives up, and this process stands still so long. That is
+   * cheaper than a copy, and the reason for a failure needs no pipe; shared, because an emulator copies all the same. */
+  volatile int *why = mmap(NULL, sizeof *why, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  pid_t pid = why == MAP_FAILED ? -1 : vfork();
   if (pid == 0) {
-    int failure = become_program(request);
-    while (write(FD_FAILURE_WRITE, &failure, sizeof failure) < 0 && errno == EINTR) continue;
+    *why = become_program(request);
     _exit(127);
   }
-  int failure = pid < 0 ? errno : 0;
+  int failure = pid < 0 ? errno : *why;
   close(FD_IN);
   close(FD_OUT);
   close(FD_ERR);
-  if (failure == 0) failure = read_failure();
   if (failure != 0) {
     report(SPAWN_FAILED, failure, 0, NULL);
     _exit(0);
@@ -177,7 +168,7 @@ static _Noreturn void supervisor(const struct spawn *request, int fds[FD_END - F
 }
 
 struct pipes {
-  int in[2], out[2], err[2], report[2], failure[2];
+  int in[2], out[2], err[2], report[2];
 };
 
 static void close_pair(int pair[2]) {
@@ -203,7 +194,7 @@ static int open_pty(const struct spawn *request, struct pipes *p) {
 }
 
 static int open_pipes(const struct spawn *request, struct pipes *p) {
-  if (pipe2(p->report, O_CLOEXEC) != 0 || pipe2(p->failure, O_CLOEXEC) != 0) return errno;
+  if (pipe2(p->report, O_CLOEXEC) != 0) return errno;
   if (request->pty) return open_pty(request, p);
   if (request->with_stdin) {
     if (pipe2(p->in, O_CLOEXEC) != 0) return errno;
@@ -216,15 +207,14 @@ static void set_nonblocking(int fd) {
 }
 
 int spawn_start(const struct spawn *request, struct spawned *result) {
-  struct pipes p = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
+  struct pipes p = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
   int failure = open_pipes(request, &p);
   pid_t pid = failure == 0 ? fork() : -1;
   if (pid == 0) {
-    int fds[] = {p.report[1], p.in[0], p.out[1], p.err[1], p.failure[0], p.failure[1]};
+    int fds[] = {p.report[1], p.in[0], p.out[1], p.err[1]};
     supervisor(request, fds);
   }
   if (failure == 0 && pid < 0) failure = errno;
-  close_pair(p.failure);
   if (failure != 0) {
     close_pair(p.in);
     close_pair(p.out);
