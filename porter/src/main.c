@@ -27,6 +27,7 @@
 #include "seccomp.h"
 #include "tree.h"
 #include "version.h"
+#include "victim.h"
 
 enum {
   STOP_GRACE_MS = 3000,
@@ -191,6 +192,7 @@ int main(int argc, char **argv) {
   static const struct host_events events = {.frame = on_frame, .replaced = on_host_replaced, .gone = on_host_gone};
   static struct watch signals;
   /* Its neighbours have the same user: without this they could trace it and open its descriptors. */
+  victim_prepare();
   prctl(PR_SET_DUMPABLE, 0);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   int in_fd = move_away(0), out_fd = move_away(1);

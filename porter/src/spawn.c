@@ -16,6 +16,7 @@
 
 #include "die.h"
 #include "seccomp.h"
+#include "victim.h"
 
 static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -62,15 +63,6 @@ void close_from(int first) {
   for (int fd = first; fd < end; fd++) close(fd);
 }
 
-/* What the sandbox runs is a better victim than what keeps it, and than what else the machine runs. */
-static void raise_oom_score(void) {
-  int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return;
-  long wrote = write(fd, "500", 3);
-  (void)wrote;
-  close(fd);
-}
-
 static int set_limits(const struct spawn *request) {
   struct rlimit none = {0, 0};
   if (setrlimit(RLIMIT_CORE, &none) != 0) return errno;
@@ -93,7 +85,6 @@ static int become_program(const struct spawn *request) {
   if (setsid() < 0) return errno;
   if (dup2(FD_IN, 0) < 0 || dup2(FD_OUT, 1) < 0 || dup2(FD_ERR, 2) < 0) return errno;
   if (request->pty && ioctl(0, TIOCSCTTY, 0) != 0) return errno;
-  raise_oom_score();
   int failure = set_limits(request);
   if (failure != 0) return failure;
   if (chdir(request->cwd) != 0) return errno;
@@ -209,7 +200,7 @@ static void set_nonblocking(int fd) {
 int spawn_start(const struct spawn *request, struct spawned *result) {
   struct pipes p = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
   int failure = open_pipes(request, &p);
-  pid_t pid = failure == 0 ? fork() : -1;
+  pid_t pid = failure == 0 ? victim_fork() : -1;
   if (pid == 0) {
     int fds[] = {p.report[1], p.in[0], p.out[1], p.err[1]};
     supervisor(request, fds);
