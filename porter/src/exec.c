@@ -189,7 +189,8 @@ static void start(uint32_t stream, const struct exec_wish *wish, int failure) {
 void exec_request(uint32_t stream, const uint8_t *payload, uint32_t length) {
   struct exec *known = find(stream);
   if (known != NULL) {
-    /* Asked again, because it was not known whether it arrived: say how it stands. */
+    /* Asked again, because it was not known whether it arrived: say how it stands, from what nobody acknowledged. */
+    for (int c = 0; c < CHANNELS && !known->attached; c++) known->output[c].sent = known->output[c].ring.start;
     known->attached = true;
     known->started_told = known->exit_told = false;
     return;
@@ -337,11 +338,9 @@ static void keep_memory_limit(struct exec *e, uint64_t now_ms) {
 }
 
 static void keep_killing(struct exec *e, uint64_t now_ms) {
+  /* Nothing is left to be killed: the end need not wait for the grace. */
+  if (e->report.fd < 0) e->kill_ms = 0;
   if (e->kill_ms == 0 || now_ms < e->kill_ms) return;
-  if (e->report.fd < 0) {
-    e->kill_ms = 0;
-    return;
-  }
   /* A supervisor that was stopped from inside could not reap. */
   kill(e->supervisor, SIGCONT);
   uint32_t found = tree_kill(e->supervisor);
