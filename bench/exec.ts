@@ -11,7 +11,7 @@ import { startContainer } from '../src/engines/docker/containers/start.ts';
 import { dockerImageEngine } from '../src/engines/docker/image-engine.ts';
 import { engineVersion } from '../src/engines/docker/system/version.ts';
 import { ensureImage } from '../src/images/ensure-image.ts';
-import { standardBox } from '../src/policy/hardening.ts';
+import { hardenedBox } from '../src/policy/hardening.ts';
 import { readPorterBinary } from '../src/porter/binary.ts';
 import { OutputQueue } from '../src/porter/output-queue.ts';
 import { queueSink } from '../src/porter/output-sink.ts';
@@ -41,7 +41,7 @@ export async function main(args: readonly string[]): Promise<number> {
   });
   const engine = dockerBoxEngine(connection, readPorterBinary);
   const name = `sallyport-bench-${randomBytes(4).toString('hex')}`;
-  const box = standardBox({
+  const box = hardenedBox({
     name,
     image: image.reference,
     porterVolume: await engine.providePorter(image.reference),

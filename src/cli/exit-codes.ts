@@ -15,7 +15,7 @@ export const exitCode = {
 } as const;
 
 export function exitCodeFor(error: unknown, verb: 'plain' | 'passThrough'): number {
-  if (isSallyportError(error, 'usage')) return exitCode.usage;
+  if (isSallyportError(error, 'usage') || isSallyportError(error, 'refused_by_policy')) return exitCode.usage;
   if (isSallyportError(error, 'cancelled')) return exitCode.interrupted;
   return verb === 'plain' ? exitCode.failed : exitCode.sallyportFailed;
 }

@@ -1,6 +1,7 @@
 /** The command line: every verb with its options and examples. A verb's code is loaded when it is called, not before. */
 
-import { Command, CommanderError, InvalidArgumentError } from '@commander-js/extra-typings';
+import { Command, CommanderError, InvalidArgumentError, Option } from '@commander-js/extra-typings';
+import { parseDuration } from '../lib/durations.ts';
 import { packageInfo } from '../lib/package-root.ts';
 import { parseSize } from '../lib/sizes.ts';
 import { exitCode } from './exit-codes.ts';
@@ -33,9 +34,33 @@ function cpusOption(text: string): number {
   return cpus;
 }
 
+function durationOption(text: string): number {
+  const ms = parseDuration(text);
+  if (ms === undefined || ms === 0) throw new InvalidArgumentError('Write a duration like 30s, 5m or 1h30m.');
+  return ms;
+}
+
 function countOption(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('Write a whole number above zero.');
   return Number(text);
+}
+
+/** What decides how a box is made. */
+function withBoxOptions(command: Command) {
+  return command
+    .argument('<command...>', 'the program and its arguments, after --')
+    .option('--image <reference>', 'image to run in (default: the base image)')
+    .addOption(
+      new Option('--profile <name>', 'how much is allowed (default: standard)').choices([
+        'standard',
+        'strict',
+      ] as const),
+    )
+    .option('--runtime <name>', "container runtime, such as runsc (default: the engine's)")
+    .option('-m, --memory <size>', 'memory limit (default: 4g)', sizeOption)
+    .option('--cpus <number>', 'CPU limit (default: 2)', cpusOption)
+    .option('--pids <number>', 'limit of processes and threads (default: 512)', countOption)
+    .option('-e, --env <NAME=value...>', 'environment variable for the command; nothing else is passed in');
 }
 
 export function program(context: CliContext): CliRun {
@@ -52,22 +77,24 @@ export function program(context: CliContext): CliRun {
     .showHelpAfterError("(add --help to see how it's used)")
     .enablePositionalOptions();
 
-  root
-    .command('run')
+  withBoxOptions(root.command('run'))
     .description('run a command in a new sandbox, then remove the sandbox')
-    .argument('<command...>', 'the program and its arguments, after --')
-    .option('--image <reference>', 'image to run in (default: the base image)')
-    .option('--memory <size>', 'memory limit (default: 4g)', sizeOption)
-    .option('--cpus <number>', 'CPU limit (default: 2)', cpusOption)
-    .option('--pids <number>', 'limit of processes and threads (default: 512)', countOption)
-    .option('-e, --env <NAME=value...>', 'environment variable for the command; nothing else is passed in')
+    .option('-i, --interactive', 'pass this input to the command, also from a terminal')
+    .option('-t, --tty', 'give the command a terminal')
+    .option(
+      '--timeout <duration>',
+      'end the command and all that it started after this time: 30s, 5m',
+      durationOption,
+    )
     .option('--timings', 'say afterwards how long each step took')
     .passThroughOptions()
     .addHelpText(
       'after',
       examples(
         'sally run -- id',
-        'sally run --memory 512m -- python3 -c "print(6 * 7)"',
+        'sally run -it -- bash',
+        'sally run --memory 512m --timeout 10s -- python3 -c "print(6 * 7)"',
+        'sally run --profile strict -- sh -c "ls /"',
         'sally run -e NAME=ada -- env',
       ),
     )
@@ -75,6 +102,17 @@ export function program(context: CliContext): CliRun {
       kind = 'passThrough';
       const { runCommand } = await import('./commands/run.ts');
       code = await runCommand(command, options, context);
+    });
+
+  withBoxOptions(root.command('explain'))
+    .description('show what run would ask of the engine, and make nothing')
+    .option('--json', 'machine-readable output')
+    .passThroughOptions()
+    .addHelpText('after', examples('sally explain -- id', 'sally explain --profile strict --json -- true'))
+    .action(async (command, options) => {
+      json = options.json === true;
+      const { explainCommand } = await import('./commands/explain.ts');
+      code = await explainCommand(command, options);
     });
 
   root

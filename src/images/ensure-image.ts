@@ -39,6 +39,11 @@ export interface EnsuredImage {
   readonly durationMs: number;
 }
 
+/** The name of the image that `ensureImage` makes, whether it is there or not. */
+export async function defaultImageReference(kind: ImageKind, architecture: string): Promise<string> {
+  return referenceOf(await readRecipe(kind, architecture));
+}
+
 export async function ensureImage(kind: ImageKind, deps: EnsureImageOptions): Promise<EnsuredImage> {
   const startedMs = performance.now();
   const { engine, signal } = deps;

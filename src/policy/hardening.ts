@@ -4,17 +4,11 @@
  * a box: an engine adapter sets them the same way for all.
  */
 
-import type { BoxLimits, BoxRequest, BoxTmpfs, BoxUser } from '../protocol/box.ts';
-
-/** Kernel quotas such as inotify count per uid, so a sandbox without a workspace does not share the host user's. */
-export const firstPoolUid = 64000;
-
-export const standardLimits = {
-  memoryBytes: 4 * 2 ** 30,
-  cpus: 2,
-  pids: 512,
-  nofile: 65536,
-} as const;
+import { formatSize } from '../lib/sizes.ts';
+import type { BoxLimits, BoxRequest, BoxTmpfs } from '../protocol/box.ts';
+import { SallyportError } from '../protocol/errors.ts';
+import { label } from '../protocol/labels.ts';
+import { type Profile, type ProfileName, profiles } from './profiles.ts';
 
 export interface BoxWish {
   readonly name: string;
@@ -22,46 +16,74 @@ export interface BoxWish {
   readonly porterVolume: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly endsWithHost: boolean;
+  readonly profile?: ProfileName;
   readonly env?: Readonly<Record<string, string>>;
-  readonly user?: BoxUser;
   readonly runtime?: string;
   readonly memoryBytes?: number;
   readonly cpus?: number;
   readonly pids?: number;
 }
 
-/**
- * Memory files count as memory: if they could fill the whole limit, a full /tmp would get every later process killed.
- * Together they take at most half.
- */
-function memoryFiles(memoryBytes: number): { readonly tmpBytes: number; readonly shmBytes: number } {
-  const shmBytes = Math.floor(memoryBytes / 8);
-  return { shmBytes, tmpBytes: Math.floor(memoryBytes / 2) - shmBytes };
-}
+/** Below this no engine starts a container, and no interpreter starts in one. */
+const smallestMemoryBytes = 16 * 2 ** 20;
 
-export function standardBox(wish: BoxWish): BoxRequest {
-  const memoryBytes = wish.memoryBytes ?? standardLimits.memoryBytes;
-  const { tmpBytes, shmBytes } = memoryFiles(memoryBytes);
+export function hardenedBox(wish: BoxWish): BoxRequest {
+  const name = wish.profile ?? 'standard';
+  const profile = profiles[name];
+  const memoryBytes = decide('memory', wish.memoryBytes, profile.memoryBytes, profile, formatSize);
+  if (memoryBytes < smallestMemoryBytes) throw tooSmall(memoryBytes);
+  const shmBytes = Math.floor(memoryBytes / 8);
   const limits: BoxLimits = {
     memoryBytes,
-    cpus: wish.cpus ?? standardLimits.cpus,
-    pids: wish.pids ?? standardLimits.pids,
-    nofile: standardLimits.nofile,
+    cpus: decide('cpus', wish.cpus, profile.cpus, profile, String),
+    pids: decide('pids', wish.pids, profile.pids, profile, String),
+    nofile: profile.nofile,
     shmBytes,
   };
-  const tmp: BoxTmpfs = { target: '/tmp', sizeBytes: tmpBytes, exec: true };
+  // Memory files count as memory: if they could fill the whole limit, a full /tmp would get every later process killed.
+  // Together they take at most half.
+  const mostTmpBytes = Math.floor(memoryBytes / 2) - shmBytes;
+  const tmpBytes = Math.min(profile.tmpBytes ?? mostTmpBytes, mostTmpBytes);
+  const tmp: BoxTmpfs = { target: '/tmp', sizeBytes: tmpBytes, exec: profile.tmpExec };
   return {
     name: wish.name,
     image: wish.image,
-    user: wish.user ?? { uid: firstPoolUid, gid: firstPoolUid },
+    user: profile.user,
     env: wish.env ?? {},
     workingDir: '/tmp',
-    labels: wish.labels,
+    labels: name === 'strict' ? { ...wish.labels, [label.sandbox]: 'ephemeral' } : wish.labels,
     limits,
     tmpfs: [tmp],
-    readOnlyRoot: false,
+    readOnlyRoot: profile.readOnlyRoot,
     endsWithHost: wish.endsWithHost,
     porterVolume: wish.porterVolume,
     ...(wish.runtime === undefined ? {} : { runtime: wish.runtime }),
   };
+}
+
+function decide(
+  field: string,
+  wished: number | undefined,
+  given: number,
+  profile: Profile,
+  format: (value: number) => string,
+): number {
+  if (wished === undefined) return given;
+  if (!profile.isCeiling || wished <= given) return wished;
+  throw new SallyportError(
+    'refused_by_policy',
+    `${field} ${format(wished)} is more than the strict profile allows (${format(given)})`,
+    { details: { field }, advice: `Ask for at most ${format(given)}, or use the standard profile.` },
+  );
+}
+
+function tooSmall(memoryBytes: number): SallyportError {
+  return new SallyportError(
+    'refused_by_policy',
+    `memory ${formatSize(memoryBytes)} is too little to start anything`,
+    {
+      details: { field: 'memory' },
+      advice: `Give at least ${formatSize(smallestMemoryBytes)}; a bare number counts bytes, 512m is 512 MiB.`,
+    },
+  );
 }

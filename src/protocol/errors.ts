@@ -150,6 +150,16 @@ export const errorRegistry = {
     summary: 'The command could not be started inside the sandbox.',
     advice: 'Check that the program exists in the image and may be executed.',
   },
+  runtime_missing: {
+    kind: 'unsupported',
+    summary: 'The engine has no such container runtime.',
+    advice: 'Choose one that `sally doctor` lists, or add it to the engine.',
+  },
+  refused_by_policy: {
+    kind: 'invalid',
+    summary: 'What was asked for is not allowed, and nothing was made.',
+    advice: 'Ask for less, as the message says.',
+  },
   usage: {
     kind: 'invalid',
     summary: 'The command line or an option value is wrong.',

@@ -6,6 +6,8 @@ export const label = {
   /** Whose object this is: see `ownerId`. Absent on caches that users share (porter volumes, images). */
   owner: 'dev.sallyport.owner',
   kind: 'dev.sallyport.kind',
+  /** `ephemeral` on boxes of the strict profile. */
+  sandbox: 'dev.sallyport.sandbox',
   /** The hash of the inputs that a cached object was made from. */
   inputs: 'dev.sallyport.inputs',
   version: 'dev.sallyport.version',

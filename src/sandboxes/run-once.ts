@@ -6,25 +6,20 @@
  */
 
 import { randomBytes } from 'node:crypto';
-import { standardBox } from '../policy/hardening.ts';
-import type { Exec, ExecResult } from '../porter/exec.ts';
+import { type BoxWish, hardenedBox } from '../policy/hardening.ts';
+import type { Exec, ExecRequest, ExecResult } from '../porter/exec.ts';
 import type { OutputSink } from '../porter/output-sink.ts';
 import { Porter } from '../porter/porter.ts';
+import type { BoxRequest } from '../protocol/box.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import { label, ownedLabels } from '../protocol/labels.ts';
 import type { BoxDoor, BoxEngine } from './ports.ts';
 
-export interface RunOnceRequest {
+export interface RunOnceRequest
+  extends Pick<BoxWish, 'memoryBytes' | 'cpus' | 'pids' | 'runtime' | 'profile'> {
   readonly image: string;
   readonly owner: string;
-  readonly argv: readonly [string, ...string[]];
-  readonly env: Readonly<Record<string, string>>;
-  readonly stdin: boolean;
-  readonly memoryBytes?: number;
-  readonly cpus?: number;
-  readonly pids?: number;
-  readonly runtime?: string;
-  readonly labels?: Readonly<Record<string, string>>;
+  readonly exec: Omit<ExecRequest, 'cwd'>;
 }
 
 export interface RunTimings {
@@ -52,19 +47,11 @@ export async function runOnce(
 ): Promise<{ readonly result: ExecResult; readonly timings: RunTimings }> {
   const marks = [performance.now()];
   const mark = (): void => void marks.push(performance.now());
+  // Refused before anything is made.
+  runBox(request, '');
   await engine.sweep(request.owner, staleAfterMs);
   const porterVolume = await engine.providePorter(request.image, signal);
-  const box = standardBox({
-    name: `sallyport-run-${randomBytes(6).toString('hex')}`,
-    image: request.image,
-    porterVolume,
-    endsWithHost: true,
-    labels: ownedLabels('sandbox', { [label.owner]: request.owner, ...request.labels }),
-    ...(request.runtime === undefined ? {} : { runtime: request.runtime }),
-    ...(request.memoryBytes === undefined ? {} : { memoryBytes: request.memoryBytes }),
-    ...(request.cpus === undefined ? {} : { cpus: request.cpus }),
-    ...(request.pids === undefined ? {} : { pids: request.pids }),
-  });
+  const box = runBox(request, porterVolume);
   // Not cancelled half-way: a create whose answer is not awaited would leave a box that nobody knows.
   const id = await engine.create(box);
   let result: ExecResult;
@@ -90,6 +77,19 @@ export async function runOnce(
   return { result, timings: { createMs: t1 - t0, startMs: t2 - t1, execMs: t3 - t2, removeMs: t4 - t3 } };
 }
 
+/** The box that a run would get; pure but for its name. */
+export function runBox(request: RunOnceRequest, porterVolume: string): BoxRequest {
+  const { image, owner, exec: _exec, ...wish } = request;
+  return hardenedBox({
+    ...wish,
+    image,
+    porterVolume,
+    name: `sallyport-run-${randomBytes(6).toString('hex')}`,
+    endsWithHost: true,
+    labels: ownedLabels('sandbox', { [label.owner]: owner }),
+  });
+}
+
 async function greet(door: BoxDoor, signal: AbortSignal | undefined): Promise<Porter> {
   return await Porter.open(door, {
     epoch: 1,
@@ -105,8 +105,7 @@ async function execute(
   streams: RunStreams,
   signal: AbortSignal | undefined,
 ): Promise<ExecResult> {
-  const { argv, env, stdin } = request;
-  const exec = porter.exec({ argv, env, cwd: '/tmp', stdin }, streams.sink);
+  const exec = porter.exec({ ...request.exec, cwd: '/tmp' }, streams.sink);
   const onAbort = (): void => porter.close();
   signal?.addEventListener('abort', onAbort, { once: true });
   let stopFeeding = (): void => {};

@@ -3,7 +3,7 @@ import { listContainers } from '../../src/engines/docker/containers/list.ts';
 import { waitUntilRemoved } from '../../src/engines/docker/containers/remove.ts';
 import { ownerId } from '../../src/lib/owner.ts';
 import { label } from '../../src/protocol/labels.ts';
-import { type CliResult, sally, startSally } from '../support/cli.ts';
+import { type CliResult, cliLine, sally, startSally } from '../support/cli.ts';
 import { testEngine } from '../support/engine.ts';
 
 const owned = (): string => `${label.owner}=${ownerId(process.getuid?.() ?? -1, inject('stateDir'))}`;
@@ -175,7 +175,101 @@ describe('sally run', () => {
   });
 });
 
+describe('the strict profile', () => {
+  const strict = (...command: readonly string[]): string[] => [
+    'run',
+    '--profile',
+    'strict',
+    '--image',
+    testEngine().image,
+    '--',
+    ...command,
+  ];
+
+  it('[C2] holds, read back from inside, row by row', async () => {
+    const script = `
+      id -u
+      ls /sys/class/net
+      cat /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/memory.max 2>/dev/null
+      cat /sys/fs/cgroup/pids/pids.max /sys/fs/cgroup/pids.max 2>/dev/null
+      cat /sys/fs/cgroup/cpu/cpu.cfs_quota_us /sys/fs/cgroup/cpu.max 2>/dev/null
+      touch /planted 2>&1
+      grep -c ' /tmp tmpfs .*noexec.*size=65536k' /proc/mounts
+      grep -E '^(CapEff|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status | tr -s '\t' ' '
+    `;
+    const { stdout } = await sally(strict('sh', '-c', script));
+    expect(stdout.trimEnd().split('\n')).toEqual([
+      '65534',
+      'lo',
+      String(256 * 2 ** 20),
+      '100',
+      expect.stringMatching(/^50000( 100000)?$/),
+      expect.stringContaining('Read-only file system'),
+      '1',
+      'CapEff: 0000000000000000',
+      'CapBnd: 0000000000000000',
+      'NoNewPrivs: 1',
+      'Seccomp: 2',
+    ]);
+  });
+
+  it('[C2] refuses a limit above its own before anything is made', async () => {
+    const result = await sally(['run', '--profile', 'strict', '-m', '1g', '--', 'true']);
+    expect(result).toMatchObject({ code: 2, stdout: '' });
+    expect(result.stderr).toContain('more than the strict profile allows (256 MiB)');
+  });
+});
+
+describe('time and terminals', () => {
+  it('[G5][R10] ends the command and all that it started at the deadline, with 124', async () => {
+    const script = 'sleep 1000 & setsid sleep 1000 & echo ready; sleep 1000';
+    const args = ['run', '--timeout', '500ms', '--image', testEngine().image, '--', 'sh', '-c', script];
+    const result = await sally(args);
+    expect(result).toMatchObject({ code: 124, stdout: 'ready\n' });
+    expect(result.stderr).toContain('ran out of time');
+  });
+
+  it('gives the command a terminal of the size of this one', async () => {
+    const command = [
+      'script',
+      '-qec',
+      `stty rows 33 cols 101; ${cliLine()} run -it --image ${testEngine().image} -- sh -c 'tty; stty size'`,
+      '/dev/null',
+    ];
+    const result = await sally([], { command });
+    expect(result.stdout.replaceAll('\r', '')).toContain('/dev/pts/0\n33 101\n');
+  });
+
+  it('refuses a terminal where there is none', async () => {
+    expect(await sally(['run', '-t', '--', 'true'])).toMatchObject({ code: 2 });
+  });
+});
+
+describe('sally explain', () => {
+  it('[O2] prints the request and the docker run line, and needs no engine', async () => {
+    const env = { DOCKER_HOST: 'unix:///nowhere' };
+    const result = await sally(['explain', '--profile', 'strict', '--json', '--', 'id'], { env });
+    expect(result.code).toBe(0);
+    const { request, docker_run, exec } = JSON.parse(result.stdout);
+    expect(request).toMatchObject({
+      User: '65534:65534',
+      HostConfig: { NetworkMode: 'none', ReadonlyRootfs: true },
+    });
+    expect(docker_run).toMatch(
+      /^docker run .*--cap-drop ALL .*--network none|^docker run .*--network none .*--cap-drop ALL/,
+    );
+    expect(exec.argv).toEqual(['id']);
+  });
+});
+
 describe('bad input', () => {
+  it('[R11] refuses a runtime that the engine does not have, and names those it has', async () => {
+    const result = await sally(['run', '--runtime', 'no-such-runtime', '--', 'true']);
+    expect(result.code).toBe(125);
+    expect(result.stderr).toContain('has no runtime "no-such-runtime"');
+    expect(result.stderr).toContain('runc');
+  });
+
   const threeLines = ({ stderr }: CliResult): void => {
     const lines = stderr.trimEnd().split('\n');
     expect(lines.length).toBeLessThanOrEqual(3);
@@ -187,6 +281,8 @@ describe('bad input', () => {
     [['run', '--memory', 'lots', '--', 'true'], /Write a size like 512m/],
     [['run', '--cpus', '-1', '--', 'true'], /Write a number like/],
     [['run', '--pids', '0', '--', 'true'], /whole number/],
+    [['run', '--timeout', '30', '--', 'true'], /duration like/],
+    [['run', '--profile', 'loose', '--', 'true'], /standard, strict/],
     [['run', '--nosuch', '--', 'true'], /unknown option/],
     [['frobnicate'], /unknown command/],
   ])('[R10] %j is a usage error with exit code 2', async (args, message) => {

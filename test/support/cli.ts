@@ -23,6 +23,11 @@ export interface RunningCli {
 
 const entry = join(packageInfo().root, 'dist/cli/main.js');
 
+/** How a shell would call it. */
+export function cliLine(): string {
+  return `'${process.execPath}' '${entry}'`;
+}
+
 export function startSally(
   args: readonly string[],
   options: {

@@ -1,6 +1,6 @@
-/** `sally run`: a command in a new sandbox; its output, input and exit code are this process's own. */
+/** `sally run`: a command in a new sandbox; its output, input, terminal and exit code are this process's own. */
 
-import type { Exec } from '../../porter/exec.ts';
+import type { Exec, ExecResult } from '../../porter/exec.ts';
 import type { OutputSink } from '../../porter/output-sink.ts';
 import { isSallyportError, SallyportError } from '../../protocol/errors.ts';
 import { readCliEnvironment } from '../config.ts';
@@ -8,39 +8,38 @@ import { exitCode } from '../exit-codes.ts';
 import { note } from '../output.ts';
 import type { CliContext } from '../program.ts';
 import { progressLine } from '../progress-line.ts';
+import { type BoxOptions, boxRequest } from '../run-options.ts';
+import { feedTerminal, ownTerminalSize } from '../terminal.ts';
 
-export interface RunOptions {
-  readonly image?: string;
-  readonly memory?: number;
-  readonly cpus?: number;
-  readonly pids?: number;
-  readonly env?: readonly string[];
+export interface RunOptions extends BoxOptions {
+  readonly tty?: true;
+  readonly interactive?: true;
+  readonly timeout?: number;
   readonly timings?: true;
 }
-
-const posixPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 export async function runCommand(
   command: readonly string[],
   options: RunOptions,
   context: CliContext,
 ): Promise<number> {
-  const [program, ...rest] = command;
-  if (program === undefined) throw new SallyportError('usage', 'no command was given');
+  const request = boxRequest(command, options);
+  if (options.tty === true && !process.stdin.isTTY) {
+    throw new SallyportError('usage', '-t needs a terminal, and the input is none');
+  }
   const { runInProcess } = await import('../../daemon/in-process.ts');
   const line = progressLine();
+  const exec = {
+    ...request.exec,
+    // What is piped in is meant for the command; a terminal only when it was asked for.
+    stdin: options.interactive === true || options.tty === true || !process.stdin.isTTY,
+    ...(options.tty === true ? { pty: ownTerminalSize(), env: withTerm(request.exec.env) } : {}),
+    ...(options.timeout === undefined ? {} : { deadlineMs: options.timeout }),
+  };
   try {
     const { result, timings } = await runInProcess(
-      {
-        argv: [program, ...rest],
-        env: { PATH: posixPath, HOME: '/tmp', LANG: 'C.UTF-8', ...parseEnv(options.env ?? []) },
-        stdin: !process.stdin.isTTY,
-        ...(options.image === undefined ? {} : { image: options.image }),
-        ...(options.memory === undefined ? {} : { memoryBytes: options.memory }),
-        ...(options.cpus === undefined ? {} : { cpus: options.cpus }),
-        ...(options.pids === undefined ? {} : { pids: options.pids }),
-      },
-      { sink: ownOutput, feed: feedInput },
+      { ...request, exec },
+      { sink: ownOutput, feed: options.tty === true ? feedTerminal : feedInput },
       {
         progress: line.report,
         consent: async (packages) => {
@@ -57,11 +56,9 @@ export async function runCommand(
       const { createMs, startMs, execMs, removeMs } = timings;
       note(`create ${ms(createMs)}, start ${ms(startMs)}, run ${ms(execMs)}, remove ${ms(removeMs)}`);
     }
-    if (result.outputIncomplete)
-      note('a process that outlived the command kept its output open; it was cut off');
-    return result.signal === undefined ? (result.exitCode ?? exitCode.sallyportFailed) : 128 + result.signal;
+    return outcome(result);
   } catch (error) {
-    if (isSallyportError(error, 'exec_start_failed')) return notStarted(program, error);
+    if (isSallyportError(error, 'exec_start_failed')) return notStarted(request.exec.argv[0], error);
     throw error;
   } finally {
     line.done();
@@ -70,23 +67,27 @@ export async function runCommand(
 
 const ms = (value: number): string => `${Math.round(value)} ms`;
 
+function withTerm(env: Readonly<Record<string, string>>): Record<string, string> {
+  return { TERM: 'xterm-256color', ...env };
+}
+
+function outcome(result: ExecResult): number {
+  if (result.timedOut) {
+    note('the command ran out of time and was ended with everything that it had started');
+    return exitCode.timeout;
+  }
+  if (result.outputIncomplete) {
+    note('a process that outlived the command kept its output open; it was cut off');
+  }
+  return result.signal === undefined ? (result.exitCode ?? exitCode.sallyportFailed) : 128 + result.signal;
+}
+
 /** As Docker and the shells have it: 127 for a program that is not there, 126 for one that may not be executed. */
 function notStarted(program: string, error: SallyportError): number {
   const ENOENT = 2;
   note(`${program}: ${error.message}`);
   note(error.advice);
   return error.details['errno'] === ENOENT ? exitCode.notFound : exitCode.notExecutable;
-}
-
-export function parseEnv(pairs: readonly string[]): Record<string, string> {
-  const env: Record<string, string> = {};
-  for (const pair of pairs) {
-    const at = pair.indexOf('=');
-    if (at <= 0)
-      throw new SallyportError('usage', `--env ${pair}: write NAME=value; nothing is taken from this shell`);
-    env[pair.slice(0, at)] = pair.slice(at + 1);
-  }
-  return env;
 }
 
 /** Each chunk counts as taken when it is written: a slow terminal slows the command, not this process's memory. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { standardBox } from '../../policy/hardening.ts';
+import { hardenedBox } from '../../policy/hardening.ts';
 import { boxBody } from './box-body.ts';
 
-const box = standardBox({
+const box = hardenedBox({
   name: 'box',
   image: 'some-image',
   porterVolume: 'sallyport-porter-0123',

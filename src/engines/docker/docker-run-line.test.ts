@@ -1,0 +1,30 @@
+import { describe, expect, it } from 'vitest';
+import { hardenedBox } from '../../policy/hardening.ts';
+import { boxBody } from './box-body.ts';
+import { dockerRunLine } from './docker-run-line.ts';
+
+const box = hardenedBox({
+  name: 'box',
+  image: 'some-image:1',
+  porterVolume: 'porter-volume',
+  labels: { a: "it's" },
+  endsWithHost: true,
+  profile: 'strict',
+  runtime: 'runsc',
+});
+
+describe('dockerRunLine', () => {
+  it('[O2] says everything that the request says, quoted for a shell', () => {
+    expect(dockerRunLine('box', boxBody(box))).toBe(
+      [
+        'docker run --name box --interactive --user 65534:65534 --workdir /tmp --hostname sallyport',
+        `--label 'a=it'\\''s' --label dev.sallyport.sandbox=ephemeral`,
+        '--rm --runtime runsc --network none --ipc private --log-driver none --read-only --cap-drop ALL',
+        '--security-opt no-new-privileges --memory 268435456 --memory-swap 268435456 --cpus 0.5 --pids-limit 100',
+        '--shm-size 33554432 --ulimit core=0:0 --tmpfs /tmp:rw,nosuid,nodev,noexec,size=67108864,mode=1777',
+        '--mount type=volume,source=porter-volume,target=/.sallyport,readonly,volume-nocopy',
+        '--entrypoint /.sallyport/porter some-image:1 --nofile=65536 --exit-with-host',
+      ].join(' '),
+    );
+  });
+});

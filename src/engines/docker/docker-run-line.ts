@@ -1,0 +1,58 @@
+/** A container request as the `docker run` line that would make the same container: for reading, and for trying by hand. */
+
+import type { ContainerBody, HostConfigBody } from './types.ts';
+
+export function dockerRunLine(name: string, body: ContainerBody): string {
+  const [entrypoint, ...rest] = [...(body.Entrypoint ?? []), ...(body.Cmd ?? [])];
+  const words = [
+    'docker',
+    'run',
+    ...option('--name', name),
+    ...(body.OpenStdin === true ? ['--interactive'] : []),
+    ...option('--user', body.User),
+    ...option('--workdir', body.WorkingDir),
+    ...option('--hostname', body.Hostname),
+    ...(body.Env ?? []).flatMap((variable) => ['--env', variable]),
+    ...Object.entries(body.Labels ?? {}).flatMap(([label, value]) => ['--label', `${label}=${value}`]),
+    ...hostOptions(body.HostConfig ?? {}),
+    ...option('--entrypoint', entrypoint),
+    body.Image,
+    ...rest,
+  ];
+  return words.map(quote).join(' ');
+}
+
+function hostOptions(host: HostConfigBody): readonly string[] {
+  return [
+    ...(host.AutoRemove === true ? ['--rm'] : []),
+    ...option('--runtime', host.Runtime),
+    ...option('--network', host.NetworkMode),
+    ...option('--ipc', host.IpcMode),
+    ...option('--log-driver', host.LogConfig?.Type),
+    ...(host.ReadonlyRootfs === true ? ['--read-only'] : []),
+    ...(host.CapDrop ?? []).flatMap((capability) => ['--cap-drop', capability]),
+    ...(host.SecurityOpt ?? []).flatMap((value) => ['--security-opt', value]),
+    ...option('--memory', host.Memory),
+    ...option('--memory-swap', host.MemorySwap),
+    ...option('--cpus', host.NanoCpus === undefined ? undefined : host.NanoCpus / 1e9),
+    ...option('--pids-limit', host.PidsLimit),
+    ...option('--shm-size', host.ShmSize),
+    ...(host.Ulimits ?? []).flatMap(({ Name, Soft, Hard }) => ['--ulimit', `${Name}=${Soft}:${Hard}`]),
+    ...Object.entries(host.Tmpfs ?? {}).flatMap(([target, options]) => ['--tmpfs', `${target}:${options}`]),
+    ...(host.Mounts ?? []).flatMap((mount) => {
+      const parts = [`type=${mount.Type}`, `source=${mount.Source}`, `target=${mount.Target}`];
+      if (mount.ReadOnly === true) parts.push('readonly');
+      if (mount.VolumeOptions?.NoCopy === true) parts.push('volume-nocopy');
+      return ['--mount', parts.join(',')];
+    }),
+  ];
+}
+
+function option(name: string, value: string | number | undefined): readonly string[] {
+  return value === undefined ? [] : [name, String(value)];
+}
+
+/** For a POSIX shell. */
+function quote(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}
