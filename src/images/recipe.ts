@@ -46,13 +46,12 @@ export async function readRecipe(
   baseReference: string = defaultBase,
 ): Promise<Recipe> {
   const folder = join(packageInfo().root, 'images');
-  const own = ['Dockerfile', 'packages.txt', 'smoke.txt'].map((name) => ({
-    name,
-    path: join(folder, kind, name),
-  }));
+  const own = ['packages.txt', 'smoke.txt'].map((name) => ({ name, path: join(folder, kind, name) }));
   const shared = ['provision.sh', 'dpkg-excludes'].map((name) => ({ name, path: join(folder, name) }));
+  // One Dockerfile for every kind: they differ in what is installed, not in how.
+  const dockerfile = { name: 'Dockerfile', path: join(folder, 'base', 'Dockerfile') };
   const files = await Promise.all(
-    [...own, ...shared].map(async ({ name, path }) => ({ name, content: await readFile(path) })),
+    [dockerfile, ...own, ...shared].map(async ({ name, path }) => ({ name, content: await readFile(path) })),
   );
   const variant = variants[kind];
   const isDefault = baseReference === defaultBase;

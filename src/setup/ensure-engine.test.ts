@@ -7,6 +7,7 @@ import { silent } from '../lib/progress.ts';
 import { type ErrorCode, SallyportError } from '../protocol/errors.ts';
 import { readSetupEnvironment } from './config.ts';
 import { type EnsureEngineRequest, ensureEngine, type Machine, mayStartAnother } from './ensure-engine.ts';
+import { bareDebian as debianRoot } from './host-facts.fixture.ts';
 import type { HostFacts } from './host-facts.ts';
 import type { InstallPlan } from './install-plan.ts';
 
@@ -24,17 +25,6 @@ function failure(code: ErrorCode, exclusive = false): Attempt {
     error: new SallyportError(code, code),
   };
 }
-
-const debianRoot: HostFacts = {
-  platform: 'linux',
-  isRoot: true,
-  programs: {},
-  apps: [],
-  systemd: false,
-  units: [],
-  userUnits: [],
-  distribution: ['debian'],
-};
 
 /** A machine that keeps a diary of what set-up does to it. */
 class RecordedMachine implements Machine {

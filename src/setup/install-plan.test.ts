@@ -1,17 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { bareDebian as debianRoot } from './host-facts.fixture.ts';
 import { type HostFacts, parseOsRelease } from './host-facts.ts';
 import { installPlan } from './install-plan.ts';
-
-const debianRoot: HostFacts = {
-  platform: 'linux',
-  isRoot: true,
-  programs: {},
-  apps: [],
-  systemd: false,
-  units: [],
-  userUnits: [],
-  distribution: ['debian'],
-};
 
 describe('installPlan', () => {
   it.each([[['debian']], [['ubuntu', 'debian']], [['linuxmint', 'ubuntu', 'debian']]])(

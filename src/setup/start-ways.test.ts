@@ -1,17 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { bareDebian as bare } from './host-facts.fixture.ts';
 import type { HostFacts } from './host-facts.ts';
 import { type StartWay, startWays } from './start-ways.ts';
-
-const bare: HostFacts = {
-  platform: 'linux',
-  isRoot: true,
-  programs: {},
-  apps: [],
-  systemd: false,
-  units: [],
-  userUnits: [],
-  distribution: ['debian'],
-};
 
 function describeWay(way: StartWay): string {
   switch (way.kind) {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { removeContainer } from '../../src/engines/docker/containers/remove.ts';
 import { waitForExit } from '../../src/engines/docker/containers/wait.ts';
 import { dockerImageEngine } from '../../src/engines/docker/image-engine.ts';
 import { bootstrapRootfs } from '../../src/images/bootstrap-rootfs.ts';
@@ -243,7 +244,10 @@ describe.runIf(full && requiresRoot())('the base image', () => {
 
 async function exitCodeIn(image: string, script: string): Promise<number> {
   const id = await runContainer(testEngine(), script, { image });
-  return await waitForExit(connection, id, { timeoutMs: 30_000 });
+  const code = await waitForExit(connection, id, { timeoutMs: 30_000 });
+  // At once, because the image can only be removed after its containers.
+  await removeContainer(connection, id);
+  return code;
 }
 
 /** Processes whose command line or environment names this folder. */

@@ -1,15 +1,7 @@
 import { isSallyportError } from '../../../protocol/errors.ts';
+import type { ImageFacts } from '../../../sandboxes/ports.ts';
 import type { CallOptions, EngineConnection } from '../wire/connection.ts';
 import { imagePath } from '../wire/path-segment.ts';
-
-export interface Image {
-  readonly id: string;
-  readonly tags: readonly string[];
-  readonly digests: readonly string[];
-  readonly labels: Readonly<Record<string, string>>;
-  readonly sizeBytes: number;
-  readonly architecture: string;
-}
 
 interface ImageBody {
   readonly Id: string;
@@ -24,7 +16,7 @@ export async function inspectImage(
   connection: EngineConnection,
   reference: string,
   options: CallOptions = {},
-): Promise<Image> {
+): Promise<ImageFacts> {
   return await connection.json<ImageBody, Image>(
     {
       method: 'GET',
@@ -47,7 +39,7 @@ export async function findImage(
   connection: EngineConnection,
   reference: string,
   options: CallOptions = {},
-): Promise<Image | undefined> {
+): Promise<ImageFacts | undefined> {
   try {
     return await inspectImage(connection, reference, options);
   } catch (error) {
