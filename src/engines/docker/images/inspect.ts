@@ -17,7 +17,7 @@ export async function inspectImage(
   reference: string,
   options: CallOptions = {},
 ): Promise<ImageFacts> {
-  return await connection.json<ImageBody, Image>(
+  return await connection.json<ImageBody, ImageFacts>(
     {
       method: 'GET',
       path: `/images/${imagePath(reference)}/json`,
