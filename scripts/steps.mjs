@@ -84,19 +84,63 @@ export function isRootOnDebian() {
   return process.getuid?.() === 0 && existsSync('/etc/debian_version') && hasProgram('apt-get');
 }
 
+function isInstalled(name) {
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: dpkg-query has placeholders of its own
+  const { stdout } = spawnSync('dpkg-query', ['-W', '-f=${Status}', name], { encoding: 'utf8' });
+  return stdout === 'install ok installed';
+}
+
 /** Installs what is missing of Debian's packages, saying so first. Only for what tests and builds need. */
-export async function installDebianPackages(packages, why) {
-  const installed = (name) => {
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: dpkg-query has placeholders of its own
-    const { stdout } = spawnSync('dpkg-query', ['-W', '-f=${Status}', name], { encoding: 'utf8' });
-    return stdout === 'install ok installed';
-  };
-  const missing = packages.filter((name) => !installed(name));
+export async function installDebianPackages(packages, why, more = []) {
+  const missing = packages.filter((name) => !isInstalled(name));
   if (missing.length === 0) return;
   console.error(`sally: installing ${missing.join(', ')} with apt-get, ${why}`);
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
   const quiet = ['-qq', '-o', 'DPkg::Lock::Timeout=120'];
   const stdio = ['ignore', 'ignore', 'inherit'];
   await must('apt-get', [...quiet, 'update'], { env, stdio });
-  await must('apt-get', [...quiet, '-y', '--no-install-recommends', 'install', ...missing], { env, stdio });
+  await must('apt-get', [...quiet, '-y', '--no-install-recommends', ...more, 'install', ...missing], {
+    env,
+    stdio,
+  });
+}
+
+const backports = 'bookworm-backports';
+const backportsFile = `/etc/apt/sources.list.d/sallyport-${backports}.sources`;
+
+/**
+ * The same from Debian 12's backports. Where no configured source has that suite, one is written into a file of its own;
+ * packages of it are taken only when asked for by name, so nothing else of the machine changes.
+ */
+export async function installFromBackports(packages, why) {
+  const release = readFileSync('/etc/os-release', 'utf8');
+  const isDebian12 = /^ID=debian$/m.test(release) && /^VERSION_CODENAME=bookworm$/m.test(release);
+  if (!isDebian12 || packages.every(isInstalled)) return;
+  const { stdout } = spawnSync('apt-get', ['indextargets', '--format', '$(SUITE) $(CODENAME) $(RELEASE)'], {
+    encoding: 'utf8',
+  });
+  if (!stdout.includes(backports)) {
+    console.error(`sally: adding ${backports} in ${backportsFile}`);
+    writeFileSync(backportsFile, backportsSource(debianMirror()));
+  }
+  await installDebianPackages(packages, why, ['-t', backports]);
+}
+
+/** Where this machine gets Debian itself from. */
+function debianMirror() {
+  const format = ['indextargets', '--format', '$(SITE) $(RELEASE)', 'Created-By: Packages'];
+  const { stdout } = spawnSync('apt-get', format, { encoding: 'utf8' });
+  const line = stdout.split('\n').find((row) => row.endsWith(' bookworm'));
+  return line?.split(' ')[0] ?? 'http://deb.debian.org/debian';
+}
+
+function backportsSource(mirror) {
+  return [
+    'Types: deb',
+    `URIs: ${mirror}`,
+    `Suites: ${backports}`,
+    'Components: main',
+    'Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg',
+    '',
+  ].join('\n');
 }

@@ -2,13 +2,21 @@
  * `npm test`: sets up everything, then runs the unit and integration tests against a real engine. `--full` adds the big
  * sizes. Other arguments go to vitest (`npm test -- src/lib`).
  *
- * What the tests need besides the product itself (cross compiler, registry, ssh server) is installed here, on Debian as
+ * What the tests need besides the product itself (cross compiler, registry, ssh server, Podman, gVisor) is installed here, on Debian as
  * root, and said. Elsewhere a test whose part is missing reports that; with SALLYPORT_MUST_WORK=1 that is a failure.
  */
 
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ensureDependencies, installDebianPackages, isRootOnDebian, must, root, run } from './steps.mjs';
+import {
+  ensureDependencies,
+  installDebianPackages,
+  installFromBackports,
+  isRootOnDebian,
+  must,
+  root,
+  run,
+} from './steps.mjs';
 
 const testPackages = [
   'make',
@@ -19,14 +27,20 @@ const testPackages = [
   'docker-registry',
   'openssh-server',
   'openssh-client',
+  'podman',
 ];
+/** Debian 12's own gVisor is too old for newer kernels. */
+const backportedPackages = ['runsc'];
 
 const args = process.argv.slice(2);
 const full = args.includes('--full');
 const report = join(root, '.cache', 'test-results.json');
 
 await ensureDependencies();
-if (isRootOnDebian()) await installDebianPackages(testPackages, 'which the tests use');
+if (isRootOnDebian()) {
+  await installDebianPackages(testPackages, 'which the tests use');
+  await installFromBackports(backportedPackages, 'which the tests use');
+}
 await must(process.execPath, [join(root, 'scripts/build.mjs')]);
 mkdirSync(join(root, '.cache'), { recursive: true });
 

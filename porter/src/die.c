@@ -1,16 +1,21 @@
 #include "die.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "text.h"
+
 void die(const char *what) {
-  dprintf(2, "porter: %s\n", what);
+  text_complain(what, "");
   exit(125);
 }
 
 void die_errno(const char *what) {
-  dprintf(2, "porter: %s: %s\n", what, strerror(errno));
+  char reason[128];
+  struct text text = {.data = reason, .capacity = sizeof reason};
+  text_add(&text, ": ");
+  text_add(&text, strerror(errno));
+  text_complain(what, reason);
   exit(125);
 }

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -16,6 +15,7 @@
 #include "host.h"
 #include "input.h"
 #include "loop.h"
+#include "text.h"
 #include "version.h"
 #include "wire.h"
 
@@ -196,8 +196,10 @@ static void on_connection(struct watch *watch, uint32_t events) {
 static socklen_t relay_address(struct sockaddr_un *address, int porter_pid) {
   *address = (struct sockaddr_un){.sun_family = AF_UNIX};
   /* Abstract: no file, bound to the sandbox's network namespace. The name has no closing zero. */
-  int length = snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "sallyport-porter.%d", porter_pid);
-  return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+  struct text name = {.data = address->sun_path + 1, .capacity = sizeof address->sun_path - 1};
+  text_add(&name, "sallyport-porter.");
+  text_number(&name, (uint64_t)porter_pid);
+  return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + name.length);
 }
 
 void doors_open(int in_fd, int out_fd) {

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -25,6 +24,7 @@
 #include "message.h"
 #include "notice.h"
 #include "seccomp.h"
+#include "text.h"
 #include "tree.h"
 #include "version.h"
 #include "victim.h"
@@ -129,10 +129,8 @@ static void open_signals(struct watch *watch) {
 
 /* Lowers the limit for porter and all that it starts; where the engine gave less, that stays. */
 static void limit_open_files(const char *text) {
-  char *end;
-  errno = 0;
-  unsigned long most = strtoul(text, &end, 10);
-  if (errno != 0 || *end != '\0' || most < 64) die("--nofile wants a number of at least 64");
+  uint64_t most;
+  if (!text_read_number(&text, &most) || *text != '\0' || most < 64) die("--nofile wants a number of at least 64");
   struct rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) die_errno("getrlimit");
   if (limit.rlim_max > most) limit.rlim_max = most;
@@ -178,13 +176,27 @@ static void run(void) {
   }
 }
 
+static int relay(const char *text) {
+  uint64_t pid;
+  if (!text_read_number(&text, &pid) || *text != '\0' || pid > INT32_MAX) die("relay wants porter's pid");
+  return doors_relay((int)pid);
+}
+
+static int tell_version(void) {
+  char line[64];
+  struct text text = {.data = line, .capacity = sizeof line};
+  text_add(&text, "porter " PORTER_BUILD_ID " protocol ");
+  text_number(&text, PROTOCOL_MAJOR);
+  text_add(&text, ".");
+  text_number(&text, PROTOCOL_MINOR);
+  text_add(&text, "\n");
+  return write(1, line, text.length) == (long)text.length ? 0 : 1;
+}
+
 int main(int argc, char **argv) {
-  if (argc >= 2 && strcmp(argv[1], "relay") == 0) return doors_relay(argc > 2 ? atoi(argv[2]) : 1);
+  if (argc >= 2 && strcmp(argv[1], "relay") == 0) return relay(argc > 2 ? argv[2] : "1");
   for (int i = 1; i < argc; i++) {
-    if (strcmp(argv[i], "--version") == 0) {
-      printf("porter %s protocol %d.%d\n", PORTER_BUILD_ID, PROTOCOL_MAJOR, PROTOCOL_MINOR);
-      return 0;
-    }
+    if (strcmp(argv[i], "--version") == 0) return tell_version();
     if (strncmp(argv[i], "--nofile=", 9) == 0) limit_open_files(argv[i] + 9);
     else if (strcmp(argv[i], "--exit-with-host") == 0) exit_with_host = true;
     else die("usage: porter [--version] [--nofile=N] [--exit-with-host] | porter relay [pid]");

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -16,6 +15,7 @@
 
 #include "die.h"
 #include "seccomp.h"
+#include "text.h"
 #include "victim.h"
 
 static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -44,8 +44,11 @@ static int exec_search(char **argv, char **envp) {
   const char *end;
   for (const char *dir = search_path(envp);; dir = end + 1) {
     end = strchrnul(dir, ':');
-    int length = snprintf(file, sizeof file, "%.*s%s%s", (int)(end - dir), dir, end == dir ? "" : "/", name);
-    if (length > 0 && (size_t)length < sizeof file) {
+    struct text text = {.data = file, .capacity = sizeof file};
+    text_bytes(&text, dir, (size_t)(end - dir));
+    if (end != dir) text_add(&text, "/");
+    text_add(&text, name);
+    if (!text.cut) {
       execve(file, argv, envp);
       if (errno == EACCES) failure = EACCES;
       else if (errno != ENOENT && errno != ENOTDIR) return errno;
@@ -171,8 +174,14 @@ static int open_pty(const struct spawn *request, struct pipes *p) {
   int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (master < 0) return errno;
   p->out[0] = master;
-  char name[64];
-  if (grantpt(master) != 0 || unlockpt(master) != 0 || ptsname_r(master, name, sizeof name) != 0) return errno;
+  /* What unlockpt and ptsname do, without the C library's printf in the latter. */
+  int locked = 0;
+  unsigned number;
+  if (ioctl(master, TIOCSPTLCK, &locked) != 0 || ioctl(master, TIOCGPTN, &number) != 0) return errno;
+  char name[32];
+  struct text path = {.data = name, .capacity = sizeof name};
+  text_add(&path, "/dev/pts/");
+  text_number(&path, number);
   struct winsize size = {.ws_row = request->rows, .ws_col = request->columns};
   ioctl(master, TIOCSWINSZ, &size);
   int slave = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);

@@ -1,16 +1,15 @@
 #include "tree.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "die.h"
+#include "text.h"
 
 enum { MOST_ROUNDS = 200 };
 
@@ -28,7 +27,11 @@ struct table {
 
 static bool read_file(pid_t pid, const char *name, char *text, size_t size) {
   char path[64];
-  snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+  struct text at = {.data = path, .capacity = sizeof path};
+  text_add(&at, "/proc/");
+  text_number(&at, (uint64_t)pid);
+  text_add(&at, "/");
+  text_add(&at, name);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
   long got = read(fd, text, size - 1);
@@ -42,11 +45,13 @@ static bool read_file(pid_t pid, const char *name, char *text, size_t size) {
 static bool read_process(pid_t pid, struct process *process) {
   char text[512];
   if (!read_file(pid, "stat", text, sizeof text)) return false;
-  char *after = strrchr(text, ')');
-  char state;
-  int parent;
-  if (after == NULL || sscanf(after + 1, " %c %d", &state, &parent) != 2) return false;
-  *process = (struct process){.pid = pid, .parent = parent, .dead = state == 'Z' || state == 'X'};
+  const char *after = strrchr(text, ')');
+  if (after == NULL || after[1] != ' ' || after[2] == '\0') return false;
+  char state = after[2];
+  const char *rest = after + 3;
+  uint64_t parent;
+  if (!text_read_number(&rest, &parent)) return false;
+  *process = (struct process){.pid = pid, .parent = (pid_t)parent, .dead = state == 'Z' || state == 'X'};
   return true;
 }
 
@@ -55,13 +60,15 @@ static void read_table(struct table *table) {
   DIR *proc = opendir("/proc");
   if (proc == NULL) die_errno("/proc");
   for (struct dirent *entry; (entry = readdir(proc)) != NULL;) {
-    if (!isdigit((unsigned char)entry->d_name[0])) continue;
+    const char *name = entry->d_name;
+    uint64_t pid;
+    if (!text_read_number(&name, &pid)) continue;
     if (table->length == table->capacity) {
       table->capacity = table->capacity == 0 ? 64 : table->capacity * 2;
       table->rows = realloc(table->rows, table->capacity * sizeof *table->rows);
       if (table->rows == NULL) die("out of memory");
     }
-    if (read_process((pid_t)atoi(entry->d_name), &table->rows[table->length])) table->length++;
+    if (read_process((pid_t)pid, &table->rows[table->length])) table->length++;
   }
   closedir(proc);
 }
@@ -88,8 +95,10 @@ static void mark(struct table *table, pid_t root) {
 
 static uint64_t resident_bytes(pid_t pid) {
   char text[128];
-  unsigned long long size, resident;
-  if (!read_file(pid, "statm", text, sizeof text) || sscanf(text, "%llu %llu", &size, &resident) != 2) return 0;
+  const char *at = text;
+  uint64_t size, resident;
+  if (!read_file(pid, "statm", text, sizeof text)) return 0;
+  if (!text_read_number(&at, &size) || !text_read_number(&at, &resident)) return 0;
   return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 

@@ -19,6 +19,7 @@ import { lastLogLines } from './log-tail.ts';
 import { unmountBelow } from './mounts.ts';
 import { findDaemon } from './owned-processes.ts';
 import type { PrivateEnginePaths } from './paths.ts';
+import { removeRuntimes, writeRuntimes } from './runtimes.ts';
 import { stopPrivateEngine } from './stop.ts';
 
 export interface StartOptions {
@@ -37,7 +38,6 @@ export interface StartedEngine {
 }
 
 const lookAgainMs = 100;
-const emptyConfig = '{}\n';
 const defaultReadyWithinMs = 45_000;
 
 export async function startPrivateEngine(
@@ -51,7 +51,7 @@ export async function startPrivateEngine(
     return { connection, pid: running.pid, startedHere: false };
   }
   const dataIsNew = !existsSync(paths.dataRoot);
-  await prepare(paths);
+  await prepare(paths, options.environment);
   await makeBridge(bridgeOf(paths), options.environment);
   options.progress({ step: 'engine', message: `starting a private engine at unix://${paths.socket}` });
   const child = await launch(paths, options);
@@ -86,19 +86,19 @@ async function removeTraces(
   if (!(await unmountBelow(paths.dataRoot, environment))) return;
   await rm(paths.dataRoot, { recursive: true, force: true });
   if (!alsoLog) return;
-  // One that somebody filled in is not ours to remove.
-  if ((await readFile(paths.configFile, 'utf8').catch(() => '')) === emptyConfig) await rm(paths.configFile);
+  await removeRuntimes(paths.configFile);
   await rm(paths.logFile, { force: true });
 }
 
-async function prepare(paths: PrivateEnginePaths): Promise<void> {
+async function prepare(
+  paths: PrivateEnginePaths,
+  environment: Readonly<Record<string, string>>,
+): Promise<void> {
   await mkdir(paths.runDir, { recursive: true, mode: 0o755 });
   await mkdir(paths.stateDir, { recursive: true, mode: 0o755 });
   // dockerd refuses to start over a pidfile whose pid was given to some other process meanwhile.
   await rm(paths.pidFile, { force: true });
-  await writeFile(paths.configFile, emptyConfig, { flag: 'wx' }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EEXIST') throw error;
-  });
+  await writeRuntimes(paths.configFile, environment);
   // Each start begins a new log, which also bounds it.
   await writeFile(paths.logFile, '', { mode: 0o640 });
 }

@@ -1,0 +1,126 @@
+/** A box as Sallyport makes it, with porter as its first process, on any engine and runtime; gone when the test ends. */
+
+import { randomBytes } from 'node:crypto';
+import http from 'node:http';
+import type { Duplex } from 'node:stream';
+import { onTestFinished } from 'vitest';
+import { dockerBoxEngine } from '../../src/engines/docker/box-engine.ts';
+import { parseEndpoint } from '../../src/engines/docker/endpoint/endpoint.ts';
+import type { EngineConnection } from '../../src/engines/docker/wire/connection.ts';
+import { Door } from '../../src/engines/docker/wire/door.ts';
+import { standardBox } from '../../src/policy/hardening.ts';
+import { readPorterBinary } from '../../src/porter/binary.ts';
+import { Porter } from '../../src/porter/porter.ts';
+import { porterPath } from '../../src/protocol/box.ts';
+import type { BoxDoor } from '../../src/sandboxes/ports.ts';
+
+export interface RuntimeBox {
+  readonly id: string;
+  readonly porter: Porter;
+  readonly door: BoxDoor;
+  readonly token: Buffer;
+}
+
+export interface RuntimeBoxWish {
+  readonly connection: EngineConnection;
+  readonly image: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly runtime?: string;
+  readonly pids?: number;
+}
+
+/** Lives on when its host goes away, as a sandbox of the daemon does. */
+export async function openBox(wish: RuntimeBoxWish): Promise<RuntimeBox> {
+  const { connection, image, labels, runtime, pids } = wish;
+  const engine = dockerBoxEngine(connection, readPorterBinary);
+  const porterVolume = await engine.providePorter(image);
+  const id = await engine.create(
+    standardBox({
+      name: `sallyport-test-${randomBytes(6).toString('hex')}`,
+      image,
+      labels,
+      porterVolume,
+      endsWithHost: false,
+      ...(runtime === undefined ? {} : { runtime }),
+      ...(pids === undefined ? {} : { pids }),
+    }),
+  );
+  onTestFinished(() => engine.remove(id));
+  const door = await engine.attach(id);
+  onTestFinished(() => {
+    door.destroy();
+  });
+  await engine.start(id);
+  const token = randomBytes(32);
+  const porter = await Porter.open(door, { epoch: 1, token, timeoutMs: 20_000 });
+  onTestFinished(() => porter.close());
+  return { id, porter, door, token };
+}
+
+/** The second door: an engine exec of `porter relay`, which is a fresh stream to the same porter. */
+export async function openRelay(connection: EngineConnection, id: string): Promise<Duplex> {
+  return await engineExec(connection, id, [porterPath, 'relay']);
+}
+
+/** By the engine and not by porter, so that porter's filter is not upon it. */
+export async function engineExec(
+  connection: EngineConnection,
+  id: string,
+  argv: readonly string[],
+): Promise<Duplex> {
+  const made = await connection.json<{ Id: string }>({
+    method: 'POST',
+    path: `/containers/${id}/exec`,
+    body: { AttachStdin: true, AttachStdout: true, AttachStderr: true, Tty: false, Cmd: argv },
+  });
+  const door = new Door(await startExec(connection, made.Id));
+  onTestFinished(() => {
+    door.destroy();
+  });
+  return door;
+}
+
+function startExec(connection: EngineConnection, execId: string): Promise<Duplex> {
+  const endpoint = parseEndpoint(connection.endpoint);
+  if (endpoint.kind !== 'unix') throw new Error(`not a Unix socket: ${connection.endpoint}`);
+  const body = JSON.stringify({ Detach: false, Tty: false });
+  return new Promise((resolve, reject) => {
+    const request = http.request({
+      socketPath: endpoint.path,
+      method: 'POST',
+      path: `/v${connection.apiVersion}/exec/${execId}/start`,
+      headers: {
+        'Content-Type': 'application/json',
+        'Content-Length': Buffer.byteLength(body),
+        Connection: 'Upgrade',
+        Upgrade: 'tcp',
+      },
+    });
+    request.on('upgrade', (_response, socket, head) => {
+      socket.on('error', () => {});
+      if (head.length > 0) socket.unshift(head);
+      resolve(socket);
+    });
+    request.on('response', (response) => {
+      response.resume();
+      reject(new Error(`the exec was not upgraded: HTTP ${response.statusCode}`));
+    });
+    request.on('error', reject);
+    request.end(body);
+  });
+}
+
+/** As a new daemon does after the death of the one before: a higher epoch on a new stream. */
+export async function takeOver(
+  connection: EngineConnection,
+  box: RuntimeBox,
+  epoch: number,
+): Promise<Porter> {
+  const porter = await Porter.open(await openRelay(connection, box.id), {
+    epoch,
+    token: box.token,
+    timeoutMs: 20_000,
+  });
+  onTestFinished(() => porter.close());
+  return porter;
+}
