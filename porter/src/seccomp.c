@@ -5,13 +5,16 @@
 #include "seccomp.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <linux/sockios.h>
 #include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -28,6 +31,7 @@
 
 enum {
   X32_BIT = 0x40000000,
+  IOPRIO_WHO_USER = 3,
   NAMESPACES = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWCGROUP,
 };
 
@@ -165,6 +169,35 @@ static void refuse_new_namespaces(void) {
   deny(EPERM);
 }
 
+/* To name all processes of a user is to name porter too. */
+static void refuse_whole_user(int number, uint32_t whole_user) {
+  load_number();
+  jump_if_equal((uint32_t)number, 0, 3);
+  load_argument(0);
+  jump_if_equal(whole_user, 0, 1);
+  deny(EPERM);
+}
+
+/* The owner of a descriptor is sent a signal of the program's choice when the descriptor becomes ready. Where it is given
+ * behind a pointer, no filter can see who that is. */
+static void refuse_signals_by_descriptor(void) {
+  load_number();
+  jump_if_equal(SYS_fcntl, 0, 7);
+  load_argument(1);
+  jump_if_equal(F_SETOWN_EX, 4, 0);
+  jump_if_equal(F_SETOWN, 0, 4);
+  load_argument(2);
+  jump_if_equal((uint32_t)prepared_pid, 1, 0);
+  jump_if_equal((uint32_t)-prepared_pid, 0, 1);
+  deny(EPERM);
+  load_number();
+  jump_if_equal(SYS_ioctl, 0, 4);
+  load_argument(1);
+  jump_if_equal(FIOSETOWN, 1, 0);
+  jump_if_equal(SIOCSPGRP, 0, 1);
+  deny(EPERM);
+}
+
 /* UNIX, INET, INET6, and NETLINK for routes, which name look-ups use. AF_VSOCK would reach the hypervisor. */
 static void refuse_other_sockets(void) {
   load_number();
@@ -195,6 +228,9 @@ void seccomp_prepare(void) {
     jump_if_equal((uint32_t)prepared_pid, 0, 1);
     deny(EPERM);
   }
+  refuse_whole_user(SYS_setpriority, PRIO_USER);
+  refuse_whole_user(SYS_ioprio_set, IOPRIO_WHO_USER);
+  refuse_signals_by_descriptor();
   refuse_new_namespaces();
   refuse_other_sockets();
   emit(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
