@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -16,6 +18,7 @@
 #include "input.h"
 #include "loop.h"
 #include "text.h"
+#include "tree.h"
 #include "version.h"
 #include "wire.h"
 
@@ -25,6 +28,7 @@ enum {
   MIN_TOKEN = 16,
   MAX_TOKEN = 64,
   MAX_GREETING = FRAME_HEADER + 256,
+  LAST_WORDS_MS = 5000,
 };
 
 enum refusal {
@@ -116,7 +120,9 @@ static void greet(struct door *door, const struct frame *frame) {
     refuse(door, REFUSED_MALFORMED, "malformed greeting");
     return;
   }
-  if (!door->is_stdio && !token_matches(given)) {
+  /* Nothing that could lie runs in here before the first host asks for it, so the first greeting may set the token, by
+   * whichever door it comes: the one who held stdin may have died in the middle of it. */
+  if (token_length > 0 && !token_matches(given)) {
     refuse(door, REFUSED_TOKEN, "wrong token");
     return;
   }
@@ -124,10 +130,8 @@ static void greet(struct door *door, const struct frame *frame) {
     refuse(door, REFUSED_EPOCH, "a newer host was here");
     return;
   }
-  if (door->is_stdio) {
-    memcpy(token, given.data, given.length);
-    token_length = given.length;
-  }
+  memcpy(token, given.data, given.length);
+  token_length = given.length;
   int in_fd = door->watch.fd, out_fd = door->out_fd;
   free_door(door, false);
   host_attach(in_fd, out_fd, frame->epoch, connection_window, stream_window);
@@ -157,7 +161,7 @@ static void on_greeting(struct watch *watch, uint32_t events) {
       bool last = door->is_stdio;
       free_door(door, true);
       /* A host that goes before it greeted is a host that is gone. */
-      if (last) host_never_came();
+      if (last && !host_present()) host_never_came();
       return;
     }
     door->filled += (size_t)got;
@@ -181,10 +185,23 @@ static void wait_for_greeting(struct door *door, int in_fd, int out_fd, bool is_
   loop_add(&door->watch, in_fd, EPOLLIN, on_greeting);
 }
 
+/* What an engine starts in the sandbox has its parent outside, which shows as 0; programs that porter started do not, and
+ * shall not take the few places of those who wait to greet. Where porter is not PID 1 there is no outside. */
+static bool is_from_engine(int fd) {
+  struct ucred peer;
+  socklen_t length = sizeof peer;
+  if (getpid() != 1) return true;
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && tree_parent(peer.pid) == 0;
+}
+
 static void on_connection(struct watch *watch, uint32_t events) {
   (void)events;
   int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (fd < 0) return;
+  if (!is_from_engine(fd)) {
+    close(fd);
+    return;
+  }
   for (struct door *door = waiting + 1; door < waiting + 1 + MAX_WAITING; door++) {
     if (door->out_fd >= 0) continue;
     wait_for_greeting(door, fd, fd, false);
@@ -224,30 +241,69 @@ int doors_expire(uint64_t now_ms) {
   return due_ms;
 }
 
-/* Moves bytes from one descriptor to another until the end; false when that direction is over. */
-static bool pump(int from, int to) {
-  static uint8_t bytes[64 * 1024];
-  long got = read(from, bytes, sizeof bytes);
-  if (got < 0 && errno == EINTR) return true;
-  if (got <= 0) return false;
-  for (long done = 0; done < got;) {
-    long wrote = write(to, bytes + done, (size_t)(got - done));
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return false;
-    done += wrote;
+void doors_forget_token(void) {
+  explicit_bzero(token, sizeof token);
+  explicit_bzero(waiting, sizeof waiting);
+}
+
+/* One direction of the relay. Each goes on while the other is held up, or both could wait for each other for ever. */
+struct flow {
+  int from, to;
+  bool ended;
+  size_t head, tail;
+  uint8_t bytes[64 * 1024];
+};
+
+static void flow_wishes(const struct flow *flow, struct pollfd *from, struct pollfd *to) {
+  bool empty = flow->head == flow->tail;
+  *from = (struct pollfd){.fd = empty && !flow->ended ? flow->from : -1, .events = POLLIN};
+  *to = (struct pollfd){.fd = empty ? -1 : flow->to, .events = POLLOUT};
+}
+
+/* False when nobody takes it any more. */
+static bool flow_move(struct flow *flow, const struct pollfd *from, const struct pollfd *to) {
+  if (from->fd >= 0 && from->revents != 0) {
+    long got = read(flow->from, flow->bytes, sizeof flow->bytes);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) return true;
+    flow->ended = got <= 0;
+    flow->head = 0;
+    flow->tail = got > 0 ? (size_t)got : 0;
+  }
+  if (to->fd >= 0 && to->revents != 0) {
+    long wrote = write(flow->to, flow->bytes + flow->head, flow->tail - flow->head);
+    if (wrote < 0) return errno == EINTR || errno == EAGAIN;
+    flow->head += (size_t)wrote;
   }
   return true;
 }
 
+static int relay(int fd) {
+  static struct flow in, out;
+  in = (struct flow){.from = 0, .to = fd};
+  out = (struct flow){.from = fd, .to = 1};
+  const int fds[] = {0, 1, fd};
+  for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) fcntl(fds[i], F_SETFL, fcntl(fds[i], F_GETFL) | O_NONBLOCK);
+  for (;;) {
+    struct pollfd wishes[4];
+    flow_wishes(&in, &wishes[0], &wishes[1]);
+    flow_wishes(&out, &wishes[2], &wishes[3]);
+    int ready = poll(wishes, 4, out.ended ? LAST_WORDS_MS : -1);
+    if (ready < 0 && errno != EINTR) die_errno("poll");
+    /* porter is done with this host, and this host does not read. */
+    if (ready == 0) return 0;
+    if (ready < 0) continue;
+    if (!flow_move(&in, &wishes[0], &wishes[1]) || !flow_move(&out, &wishes[2], &wishes[3])) return 0;
+    if (in.ended || (out.ended && out.head == out.tail)) return 0;
+  }
+}
+
 int doors_relay(int porter_pid) {
+  /* The token passes through here, and the neighbours have the same user. */
+  prctl(PR_SET_DUMPABLE, 0);
+  signal(SIGPIPE, SIG_IGN);
   struct sockaddr_un address;
   socklen_t length = relay_address(&address, porter_pid);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0 || connect(fd, (struct sockaddr *)&address, length) != 0) die_errno("porter does not answer");
-  struct pollfd both[2] = {{.fd = 0, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
-  for (;;) {
-    if (poll(both, 2, -1) < 0 && errno != EINTR) die_errno("poll");
-    if (both[0].revents != 0 && !pump(0, fd)) return 0;
-    if (both[1].revents != 0 && !pump(fd, 1)) return 0;
-  }
+  return relay(fd);
 }

@@ -12,5 +12,7 @@ void doors_open(int in_fd, int out_fd);
 int doors_expire(uint64_t now_ms);
 /* The other end: connects to the porter with this pid and pumps stdin and stdout. Returns the exit status. */
 int doors_relay(int porter_pid);
+/* For a fork of porter: what the host proves itself with is nothing to carry about. */
+void doors_forget_token(void);
 
 #endif

@@ -39,6 +39,8 @@ enum exit_flag {
   EXIT_SUPERVISOR_LOST = 16,
 };
 
+enum exec_state { STATE_RUNNING = 1, STATE_EXITED = 2, STATE_LEFT_SOME = 3, STATE_FORGOTTEN = 4 };
+
 enum channel { OUT, ERR, CHANNELS };
 
 struct exec {
@@ -50,6 +52,8 @@ struct exec {
   uint64_t started_ms;
   bool attached; /* to the present host: it asked for this exec, or asked for it again */
   bool started_told, exited, exit_told, forgotten;
+  bool over; /* nothing of it is left, by the supervisor's own word */
+  bool lost; /* the supervisor was killed: what it supervised hangs below porter itself */
   /* 0: never */
   uint64_t deadline_ms, kill_ms, drain_until_ms, sample_ms, supervisor_until_ms;
   uint32_t grace_ms;
@@ -57,10 +61,14 @@ struct exec {
   int status;
   struct rusage usage;
   uint32_t flags, left, killed;
+  /* What was written before the program ended is read in any case; what a process left behind goes on to write is not. */
+  uint64_t drain_to[CHANNELS];
 };
 
 static struct exec execs[MAX_EXECS];
 static uint32_t tombstones[MAX_TOMBSTONES], tombstone_count;
+/* The highest number that fell out of the tombstones. From there down nobody knows any more what was used. */
+static uint32_t forgotten_up_to;
 static uint32_t highest_stream;
 
 uint32_t exec_highest_stream(void) { return highest_stream; }
@@ -68,6 +76,9 @@ uint32_t exec_highest_stream(void) { return highest_stream; }
 void exec_used_stream(uint32_t stream) {
   if (stream > highest_stream) highest_stream = stream;
 }
+
+/* Neither its program nor anything that its program started is left. */
+static bool is_gone(const struct exec *e) { return e->report.fd < 0 && !e->lost; }
 
 static struct exec *find(uint32_t stream) {
   for (struct exec *e = execs; e < execs + MAX_EXECS; e++) {
@@ -77,6 +88,7 @@ static struct exec *find(uint32_t stream) {
 }
 
 static bool is_tombstone(uint32_t stream) {
+  if (stream <= forgotten_up_to) return true;
   for (uint32_t i = 0; i < MAX_TOMBSTONES && i < tombstone_count; i++) {
     if (tombstones[i] == stream) return true;
   }
@@ -85,7 +97,7 @@ static bool is_tombstone(uint32_t stream) {
 
 int exec_is_supervisor(pid_t pid) {
   for (struct exec *e = execs; e < execs + MAX_EXECS; e++) {
-    if (e->stream != 0 && e->supervisor == pid) return 1;
+    if (e->stream != 0 && e->report.fd >= 0 && e->supervisor == pid) return 1;
   }
   return 0;
 }
@@ -94,8 +106,13 @@ static void free_exec(struct exec *e) {
   loop_close(&e->report);
   input_close(&e->input);
   for (int c = 0; c < CHANNELS; c++) output_close(&e->output[c]);
-  tombstones[tombstone_count++ % MAX_TOMBSTONES] = e->stream;
   e->stream = 0;
+}
+
+static void bury(uint32_t stream) {
+  uint32_t *place = &tombstones[tombstone_count++ % MAX_TOMBSTONES];
+  if (*place > forgotten_up_to) forgotten_up_to = *place;
+  *place = stream;
 }
 
 static void tell_not_started(uint32_t stream, int failure) {
@@ -118,15 +135,20 @@ static void main_exited(struct exec *e, int status, bool left_some) {
   e->exited = true;
   e->status = status;
   e->drain_until_ms = loop_now_ms() + DRAIN_MS;
+  for (int c = 0; c < CHANNELS; c++) e->drain_to[c] = e->output[c].ring.end + output_waiting(&e->output[c]);
   if (left_some) e->left = tree_count(e->supervisor, 0).alive;
 }
 
-/* Killed from inside: what it supervised now hangs below porter itself, and goes. */
+/* Killed from inside: what it supervised hangs below porter itself as soon as the supervisor is reaped, and goes. */
 static void supervisor_lost(struct exec *e) {
+  /* Its descriptors were closed before its children got another parent, so wait until it is quite gone. It is about to
+   * be, and nothing can stop it in that any more. */
+  while (waitpid(e->supervisor, NULL, 0) < 0 && errno == EINTR) continue;
+  e->lost = true;
   e->flags |= EXIT_SUPERVISOR_LOST;
-  e->killed += tree_kill_strangers(exec_is_supervisor);
-  notice(NOTICE_SUPERVISOR_LOST, e->killed, "a supervisor was killed");
-  main_exited(e, SIGKILL, false);
+  e->kill_ms = loop_now_ms();
+  if (e->pid == 0) e->pid = e->supervisor; /* it may have started the program, and can no longer say */
+  if (!e->exited) main_exited(e, SIGKILL, false);
 }
 
 static void on_report(struct watch *watch, uint32_t events) {
@@ -138,7 +160,7 @@ static void on_report(struct watch *watch, uint32_t events) {
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got != (long)sizeof record) {
       loop_close(watch);
-      if (!e->exited) supervisor_lost(e);
+      if (!e->over) supervisor_lost(e);
       return;
     }
     switch (record.event) {
@@ -146,13 +168,16 @@ static void on_report(struct watch *watch, uint32_t events) {
         e->pid = record.value;
         break;
       case SPAWN_FAILED:
+        /* Not buried: it never ran, so the same request may be made again. */
         tell_not_started(e->stream, record.value);
         free_exec(e);
-        tombstone_count--; /* it never ran, so the same request may be made again */
         return;
       case SPAWN_EXITED:
         e->usage = record.usage;
         main_exited(e, record.value, record.left_some != 0);
+        break;
+      case SPAWN_OVER:
+        e->over = true;
         break;
       default:
         break;
@@ -181,22 +206,21 @@ static void start(uint32_t stream, const struct exec_wish *wish, int failure) {
       .sample_ms = wish->memory_limit == 0 ? 0 : now_ms + SAMPLE_MS,
   };
   loop_add(&e->report, child.report, EPOLLIN, on_report);
-  output_open(&e->output[OUT], child.out, FRAME_STDOUT);
-  output_open(&e->output[ERR], child.err, FRAME_STDERR);
+  output_open(&e->output[OUT], child.out, FRAME_STDOUT, wish->spawn.pty);
+  output_open(&e->output[ERR], child.err, FRAME_STDERR, false);
   input_open(&e->input, child.in, stream, wish->spawn.pty);
 }
 
 void exec_request(uint32_t stream, const uint8_t *payload, uint32_t length) {
   struct exec *known = find(stream);
-  if (known != NULL) {
-    /* Asked again, because it was not known whether it arrived: say how it stands, from what nobody acknowledged. */
-    for (int c = 0; c < CHANNELS && !known->attached; c++) known->output[c].sent = known->output[c].ring.start;
+  if (known != NULL && !known->forgotten) {
+    /* Asked again, because it was not known whether it arrived: say how it stands. */
     known->attached = true;
     known->started_told = known->exit_told = false;
     return;
   }
   struct exec_wish wish;
-  int failure = is_tombstone(stream) ? EEXIST : exec_wish_read(&wish, payload, length);
+  int failure = known != NULL || is_tombstone(stream) ? EEXIST : exec_wish_read(&wish, payload, length);
   exec_used_stream(stream);
   start(stream, &wish, failure);
   if (failure != EEXIST) exec_wish_free(&wish);
@@ -250,7 +274,8 @@ static void on_forget(struct exec *e) {
 bool exec_frame(const struct frame *frame) {
   struct exec *e = frame->stream == 0 ? NULL : find(frame->stream);
   struct reader r = {.at = frame->payload, .end = frame->payload + frame->length};
-  if (e == NULL || e->forgotten) return false;
+  /* Processes that a forgotten exec left behind can still be killed. */
+  if (e == NULL || (e->forgotten && frame->type != FRAME_KILL)) return false;
   switch (frame->type) {
     case FRAME_STDIN:
       input_take(&e->input, frame->payload, frame->length);
@@ -266,8 +291,9 @@ bool exec_frame(const struct frame *frame) {
       break;
     case FRAME_KILL: {
       uint32_t grace_ms = read_u32(&r);
-      e->flags |= EXIT_KILLED;
-      if (reader_done(&r)) request_kill(e, grace_ms, loop_now_ms());
+      if (!reader_done(&r)) break;
+      if (!e->exit_told) e->flags |= EXIT_KILLED;
+      request_kill(e, grace_ms, loop_now_ms());
       break;
     }
     case FRAME_RESIZE:
@@ -282,6 +308,12 @@ bool exec_frame(const struct frame *frame) {
   return true;
 }
 
+static uint32_t state_of(const struct exec *e) {
+  if (e->forgotten) return STATE_FORGOTTEN;
+  if (!e->exited) return STATE_RUNNING;
+  return is_gone(e) ? STATE_EXITED : STATE_LEFT_SOME;
+}
+
 void exec_list(void) {
   enum { ROW = 4 * 4 + 8 * 6 };
   static uint8_t payload[4 + MAX_EXECS * ROW];
@@ -289,10 +321,10 @@ void exec_list(void) {
   uint32_t count = 0;
   write_u32(&w, 0);
   for (struct exec *e = execs; e < execs + MAX_EXECS; e++) {
-    if (e->stream == 0 || e->forgotten) continue;
+    if (e->stream == 0 || (e->forgotten && is_gone(e))) continue;
     write_u32(&w, e->stream);
     write_u32(&w, (uint32_t)e->pid);
-    write_u32(&w, e->exited ? 2 : 1);
+    write_u32(&w, state_of(e));
     for (int c = 0; c < CHANNELS; c++) {
       write_u64(&w, e->output[c].ring.start);
       write_u64(&w, e->output[c].ring.end);
@@ -309,6 +341,8 @@ void exec_list(void) {
 void exec_host_replaced(void) {
   for (struct exec *e = execs; e < execs + MAX_EXECS; e++) {
     e->attached = e->started_told = e->exit_told = false;
+    /* What was under way to the host before never arrived, as far as anyone knows. */
+    for (int c = 0; c < CHANNELS; c++) e->output[c].sent = e->output[c].ring.start;
   }
 }
 
@@ -329,7 +363,7 @@ static void keep_deadline(struct exec *e, uint64_t now_ms) {
 }
 
 static void keep_memory_limit(struct exec *e, uint64_t now_ms) {
-  if (e->sample_ms == 0 || now_ms < e->sample_ms || e->report.fd < 0) return;
+  if (e->sample_ms == 0 || now_ms < e->sample_ms || is_gone(e)) return;
   e->sample_ms = now_ms + SAMPLE_MS;
   if (tree_count(e->supervisor, 1).resident_bytes <= e->memory_limit) return;
   e->flags |= EXIT_MEMORY;
@@ -337,37 +371,47 @@ static void keep_memory_limit(struct exec *e, uint64_t now_ms) {
   request_kill(e, 0, now_ms);
 }
 
-static void keep_killing(struct exec *e, uint64_t now_ms) {
-  /* Nothing is left to be killed: the end need not wait for the grace. */
-  if (e->report.fd < 0) e->kill_ms = 0;
-  if (e->kill_ms == 0 || now_ms < e->kill_ms) return;
+static uint32_t kill_all(struct exec *e) {
+  if (e->lost) return tree_kill_strangers(exec_is_supervisor);
   /* A supervisor that was stopped from inside could not reap. */
   kill(e->supervisor, SIGCONT);
-  uint32_t found = tree_kill(e->supervisor);
+  return tree_kill(e->supervisor);
+}
+
+static void keep_killing(struct exec *e, uint64_t now_ms) {
+  /* Nothing is left to be killed: the end need not wait for the grace. */
+  if (is_gone(e)) e->kill_ms = 0;
+  if (e->kill_ms == 0 || now_ms < e->kill_ms) return;
+  uint32_t found = kill_all(e);
   if (found > e->killed) e->killed = found;
   if (found > 0) {
     e->kill_ms = now_ms + KILL_AGAIN_MS;
     return;
   }
   e->kill_ms = 0;
-  if (!e->exited) e->supervisor_until_ms = now_ms + SUPERVISOR_PATIENCE_MS;
+  if (e->lost) {
+    e->lost = false;
+    notice(NOTICE_SUPERVISOR_LOST, e->killed, "a supervisor was killed");
+  } else e->supervisor_until_ms = now_ms + SUPERVISOR_PATIENCE_MS;
 }
 
 /* All are dead, and still the supervisor says nothing: then it is not what it was. */
 static void keep_supervisor(struct exec *e, uint64_t now_ms) {
   if (e->supervisor_until_ms == 0 || now_ms < e->supervisor_until_ms) return;
   e->supervisor_until_ms = 0;
-  if (!e->exited && e->report.fd >= 0) kill(e->supervisor, SIGKILL);
+  if (e->report.fd >= 0) kill(e->supervisor, SIGKILL);
 }
 
-/* Over when the program is gone, all that had to be killed is dead, and each channel is at its end or was empty when the
- * time for stragglers ran out. */
+/* Everything that was there when the program ended was read, and the time for stragglers is up. */
+static bool is_drained(const struct exec *e, int channel, uint64_t now_ms) {
+  const struct output *o = &e->output[channel];
+  if (output_at_end(o) || o->discarding) return true;
+  return now_ms >= e->drain_until_ms && (!o->readable || o->ring.end >= e->drain_to[channel]);
+}
+
+/* Over when the program is gone, all that had to be killed is dead, and each channel is at its end or drained. */
 static bool is_over(const struct exec *e, uint64_t now_ms) {
-  if (!e->exited || e->kill_ms != 0) return false;
-  for (int c = 0; c < CHANNELS; c++) {
-    if (!output_at_end(&e->output[c]) && (e->output[c].readable || now_ms < e->drain_until_ms)) return false;
-  }
-  return true;
+  return e->exited && e->kill_ms == 0 && is_drained(e, OUT, now_ms) && is_drained(e, ERR, now_ms);
 }
 
 static bool tell_exit(struct exec *e) {
@@ -426,7 +470,7 @@ static int pump(struct exec *e, uint64_t now_ms) {
   else if (e->exited) sooner(&due_ms, e->drain_until_ms > now_ms ? e->drain_until_ms : 0, now_ms);
   sooner(&due_ms, e->exited ? 0 : e->deadline_ms, now_ms);
   sooner(&due_ms, e->kill_ms, now_ms);
-  sooner(&due_ms, e->report.fd < 0 ? 0 : e->sample_ms, now_ms);
+  sooner(&due_ms, is_gone(e) ? 0 : e->sample_ms, now_ms);
   sooner(&due_ms, e->supervisor_until_ms, now_ms);
   for (int c = 0; c < CHANNELS; c++) {
     if (e->output[c].discarding && e->output[c].readable) due_ms = 0;
@@ -444,7 +488,9 @@ int exec_pump(uint64_t now_ms) {
     if (e->stream == 0) continue;
     int own_ms = pump(e, now_ms);
     if (own_ms >= 0 && (due_ms < 0 || own_ms < due_ms)) due_ms = own_ms;
-    if (e->forgotten && e->report.fd < 0) free_exec(e);
+    if (!e->forgotten || !is_gone(e)) continue;
+    bury(e->stream);
+    free_exec(e);
   }
   return due_ms;
 }
@@ -459,7 +505,7 @@ void exec_end_all(bool with_kill) {
 
 bool exec_any_running(void) {
   for (struct exec *e = execs; e < execs + MAX_EXECS; e++) {
-    if (e->stream != 0 && e->report.fd >= 0) return true;
+    if (e->stream != 0 && (!is_gone(e) || (e->attached && !e->exit_told))) return true;
   }
   return false;
 }

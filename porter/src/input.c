@@ -26,7 +26,9 @@ static void finish(struct input *in) {
   /* End of transmission: a terminal in its usual mode gives its reader an end of file for it. */
   static const char end_of_transmission = 4;
   if (in->is_pty && in->watch.fd >= 0) {
-    long wrote = write(in->watch.fd, &end_of_transmission, 1);
+    /* In the middle of a line the first one only hands over what is there. */
+    long wrote = in->in_line ? write(in->watch.fd, &end_of_transmission, 1) : 0;
+    wrote = write(in->watch.fd, &end_of_transmission, 1);
     (void)wrote;
   }
   loop_close(&in->watch);
@@ -45,6 +47,7 @@ static void move(struct input *in) {
       return;
     }
     in->head += (size_t)wrote;
+    in->in_line = in->bytes[in->head - 1] != '\n';
     pay_back(in, (uint32_t)wrote);
   }
   if (in->ending) finish(in);

@@ -17,6 +17,7 @@ struct input {
   size_t head, tail;
   uint64_t received; /* in all: where another host goes on */
   bool ending; /* closed as soon as everything is written */
+  bool in_line; /* the last byte written did not end a line */
   bool is_pty; /* its end is a character, because the descriptor is also the output's */
 };
 

@@ -65,7 +65,10 @@ static void on_frame(const struct frame *frame) {
       break;
     case FRAME_EXEC:
       if (frame->stream == 0 || frame->stream >= 0x80000000u) host_violation("a stream number that is not the host's");
-      else if (message_add(frame, &payload, &length)) exec_request(frame->stream, payload, length);
+      else if (message_add(frame, &payload, &length)) {
+        exec_request(frame->stream, payload, length);
+        message_reset();
+      }
       break;
     case FRAME_EXECS:
       exec_list();
@@ -96,6 +99,9 @@ static void reap(void) {
 
 /* From outside the pid namespace the sender is 0. Where porter is not PID 1, whoever started it may also end it. */
 static bool is_from_outside(const struct signalfd_siginfo *info) {
+  /* Only what kill() sends has a sender at all. A signal of the kernel's own, such as the one a program may have sent when
+   * its descriptor becomes ready, shows 0 there too. */
+  if (info->ssi_code != SI_USER) return false;
   return info->ssi_pid == 0 || (getpid() != 1 && info->ssi_pid == (uint32_t)getppid());
 }
 
@@ -153,7 +159,7 @@ static int move_away(int fd) {
 
 static bool time_to_stop(uint64_t now_ms) {
   if (host_is_gone && exit_with_host) return true;
-  return stop_at_ms != 0 && (now_ms >= stop_at_ms || !exec_any_running());
+  return stop_at_ms != 0 && (now_ms >= stop_at_ms || (!exec_any_running() && host_flush()));
 }
 
 static void run(void) {

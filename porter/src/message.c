@@ -17,9 +17,6 @@ void message_reset(void) {
 }
 
 bool message_add(const struct frame *frame, const uint8_t **payload, uint32_t *length) {
-  static bool complete;
-  if (complete) message_reset();
-  complete = false;
   bool more = frame->flags & FRAME_MORE;
   if (filled == 0 && !more) {
     *payload = frame->payload;
@@ -39,7 +36,6 @@ bool message_add(const struct frame *frame, const uint8_t **payload, uint32_t *l
   stream = frame->stream;
   type = frame->type;
   if (more) return false;
-  complete = true;
   *payload = collected;
   *length = filled;
   return true;

@@ -9,7 +9,8 @@
 
 enum { MESSAGE_MAX = 1024 * 1024 };
 
-/* True when the message is whole; `payload` and `length` are then valid until the next call. */
+/* True when the message is whole; `payload` and `length` are then valid until message_reset, which
+ * must follow. */
 bool message_add(const struct frame *frame, const uint8_t **payload, uint32_t *length);
 void message_reset(void);
 

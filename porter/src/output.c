@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stddef.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "host.h"
@@ -13,6 +14,7 @@ enum {
   KEPT_MOST = 256 * 1024,
   FRAME_DATA_MOST = 32 * 1024,
   OFFSET_BYTES = 8,
+  TERMINAL_MOST = 128 * 1024,
 };
 
 static void on_readable(struct watch *watch, uint32_t events) {
@@ -20,8 +22,8 @@ static void on_readable(struct watch *watch, uint32_t events) {
   ((struct output *)((char *)watch - offsetof(struct output, watch)))->readable = true;
 }
 
-void output_open(struct output *o, int fd, uint8_t type) {
-  *o = (struct output){.watch.fd = -1, .type = type};
+void output_open(struct output *o, int fd, uint8_t type, bool is_pty) {
+  *o = (struct output){.watch.fd = -1, .type = type, .is_pty = is_pty};
   if (fd >= 0) loop_add(&o->watch, fd, EPOLLIN | EPOLLET, on_readable);
 }
 
@@ -84,6 +86,13 @@ bool output_resume(struct output *o, uint64_t offset) {
   ring_release(&o->ring, offset);
   o->sent = offset;
   return true;
+}
+
+uint64_t output_waiting(const struct output *o) {
+  int waiting;
+  if (o->watch.fd < 0 || ioctl(o->watch.fd, FIONREAD, &waiting) != 0 || waiting < 0) return 0;
+  /* A terminal also holds bytes where this call does not count them. */
+  return (uint64_t)waiting + (o->is_pty ? TERMINAL_MOST : 0);
 }
 
 void output_discard(struct output *o) { o->discarding = true; }

@@ -13,11 +13,12 @@ struct output {
   struct ring ring;   /* from what is not acknowledged to what was read */
   uint64_t sent;      /* between the two */
   uint8_t type;
+  bool is_pty;
   bool readable;
   bool discarding; /* nobody waits for it any more, but its writers must not die of it */
 };
 
-void output_open(struct output *o, int fd, uint8_t type);
+void output_open(struct output *o, int fd, uint8_t type, bool is_pty);
 void output_close(struct output *o);
 /* Reads what there is. */
 void output_fill(struct output *o);
@@ -27,6 +28,8 @@ uint32_t output_send(struct output *o, uint32_t stream, uint32_t stream_credit);
 bool output_acknowledge(struct output *o, uint64_t offset);
 /* A new host has everything below `offset` and wants the rest. False when that is not kept any more. */
 bool output_resume(struct output *o, uint64_t offset);
+/* At most this much is in its pipe now. */
+uint64_t output_waiting(const struct output *o);
 /* From now on what comes is read and thrown away. */
 void output_discard(struct output *o);
 

@@ -5,14 +5,17 @@
 #include "seccomp.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
+#include <linux/sockios.h>
 #include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -29,6 +32,7 @@
 
 enum {
   X32_BIT = 0x40000000,
+  IOPRIO_WHO_USER = 3,
   NAMESPACES = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWCGROUP,
 };
 
@@ -52,7 +56,22 @@ enum {
 };
 
 /* What a call leads to. The first three end there; the others look at arguments. */
-enum place { EPERM_HERE, ENOSYS_HERE, FAMILY_HERE, ALLOW, FIRST_IS_PORTER, SECOND_IS_PORTER, EITHER_IS_PORTER, CLONE, SOCKET, PLACES };
+enum place {
+  EPERM_HERE,
+  ENOSYS_HERE,
+  FAMILY_HERE,
+  ALLOW,
+  FIRST_IS_PORTER,
+  SECOND_IS_PORTER,
+  EITHER_IS_PORTER,
+  PRIORITY,
+  IO_PRIORITY,
+  CLONE,
+  SOCKET,
+  FCNTL,
+  IOCTL,
+  PLACES,
+};
 
 struct rule {
   int number;
@@ -101,6 +120,8 @@ static struct rule rules[] = {
     {NR_pidfd_send_signal, ENOSYS_HERE},
     {SYS_clone, CLONE},
     {SYS_socket, SOCKET},
+    {SYS_fcntl, FCNTL},
+    {SYS_ioctl, IOCTL},
     {SYS_kill, FIRST_IS_PORTER},
     {SYS_tkill, FIRST_IS_PORTER},
     {SYS_tgkill, EITHER_IS_PORTER},
@@ -112,8 +133,8 @@ static struct rule rules[] = {
     {SYS_process_vm_writev, FIRST_IS_PORTER},
     {SYS_kcmp, EITHER_IS_PORTER},
     {SYS_prlimit64, FIRST_IS_PORTER},
-    {SYS_setpriority, SECOND_IS_PORTER},
-    {SYS_ioprio_set, SECOND_IS_PORTER},
+    {SYS_setpriority, PRIORITY},
+    {SYS_ioprio_set, IO_PRIORITY},
     {SYS_sched_setaffinity, FIRST_IS_PORTER},
     {SYS_sched_setscheduler, FIRST_IS_PORTER},
     {SYS_sched_setparam, FIRST_IS_PORTER},
@@ -141,6 +162,8 @@ static void load(size_t offset) { emit(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offse
  * little-endian. */
 static void load_argument(unsigned index) { load(offsetof(struct seccomp_data, args) + 8 * index); }
 static void jump_if_equal(uint32_t k, enum place target) { emit(BPF_JMP | BPF_JEQ | BPF_K, k, target); }
+/* Whatever was loaded is at least 0, so this one always jumps. */
+static void jump_to(enum place target) { emit(BPF_JMP | BPF_JGE | BPF_K, 0, target); }
 static void finish(enum place place, uint32_t action) {
   at[place] = length;
   emit(BPF_RET | BPF_K, action, PLACES);
@@ -158,6 +181,15 @@ static void refuse_foreign_calls(void) {
 }
 
 static void look_at_arguments(uint32_t porter) {
+  /* To name all processes of a user is to name porter too. */
+  at[PRIORITY] = length;
+  load_argument(0);
+  jump_if_equal(PRIO_USER, EPERM_HERE);
+  jump_to(SECOND_IS_PORTER);
+  at[IO_PRIORITY] = length;
+  load_argument(0);
+  jump_if_equal(IOPRIO_WHO_USER, EPERM_HERE);
+  jump_to(SECOND_IS_PORTER);
   at[EITHER_IS_PORTER] = length;
   load_argument(0);
   jump_if_equal(porter, EPERM_HERE);
@@ -172,6 +204,22 @@ static void look_at_arguments(uint32_t porter) {
   at[CLONE] = length;
   load_argument(0);
   emit(BPF_JMP | BPF_JSET | BPF_K, NAMESPACES, EPERM_HERE);
+  emit(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, PLACES);
+  /* The owner of a descriptor is sent a signal of the program's choice when the descriptor becomes ready. Where it is given
+   * behind a pointer, no filter can see who that is. */
+  at[FCNTL] = length;
+  load_argument(1);
+  jump_if_equal(F_SETOWN_EX, EPERM_HERE);
+  emit(BPF_JMP | BPF_JEQ | BPF_K, F_SETOWN, PLACES);
+  code[length - 1].jf = 3;
+  load_argument(2);
+  jump_if_equal(porter, EPERM_HERE);
+  jump_if_equal(-porter, EPERM_HERE);
+  emit(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, PLACES);
+  at[IOCTL] = length;
+  load_argument(1);
+  jump_if_equal(FIOSETOWN, EPERM_HERE);
+  jump_if_equal(SIOCSPGRP, EPERM_HERE);
   emit(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, PLACES);
   /* UNIX, INET, INET6, and NETLINK for routes, which name look-ups use. AF_VSOCK would reach the hypervisor. */
   at[SOCKET] = length;

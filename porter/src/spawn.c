@@ -9,17 +9,19 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "die.h"
+#include "doors.h"
 #include "seccomp.h"
 #include "text.h"
 #include "victim.h"
 
 static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+enum { RESERVED_DESCRIPTORS = 32 };
 /* Where the supervisor finds its descriptors after it closed all others. */
 enum { FD_REPORT = 3, FD_IN, FD_OUT, FD_ERR, FD_END };
 
@@ -135,8 +137,13 @@ static _Noreturn void supervise(const struct spawn *request) {
     int status;
     struct rusage usage;
     pid_t gone = wait4(-1, &status, 0, &usage);
-    if (gone == pid) report(SPAWN_EXITED, status, anything_left(), &usage);
-    else if (gone < 0 && errno == ECHILD) _exit(0);
+    /* A program may ask its parent to trace it. This one does not: it lets it go on with the signal it stopped for. */
+    if (gone > 0 && WIFSTOPPED(status)) ptrace(PTRACE_DETACH, gone, NULL, (void *)(long)WSTOPSIG(status));
+    else if (gone == pid) report(SPAWN_EXITED, status, anything_left(), &usage);
+    else if (gone < 0 && errno == ECHILD) {
+      report(SPAWN_OVER, 0, 0, NULL);
+      _exit(0);
+    }
   }
 }
 
@@ -151,6 +158,7 @@ static _Noreturn void supervisor(const struct spawn *request, int fds[FD_END - F
   for (int i = 0; i < FD_END - FD_REPORT; i++) place(moved[i], FD_REPORT + i);
   close_from(FD_END);
   /* stdin and stdout of porter are the protocol's: what runs below must not even hold them. */
+  doors_forget_token();
   int null = open("/dev/null", O_RDWR);
   for (int fd = 0; fd < 3; fd++) {
     if (null >= 0) dup2(null, fd);
@@ -202,6 +210,18 @@ static int open_pipes(const struct spawn *request, struct pipes *p) {
   return pipe2(p->out, O_CLOEXEC) != 0 || pipe2(p->err, O_CLOEXEC) != 0 ? errno : 0;
 }
 
+/* The lowest free numbers are given first, so a high one says that few are left. Those are for the doors: a sandbox whose
+ * programs used up every descriptor could otherwise not be reached any more. */
+static int keep_reserve(const struct pipes *p) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return errno;
+  const int *fds = &p->in[0];
+  for (size_t i = 0; i < sizeof *p / sizeof *fds; i++) {
+    if (fds[i] >= 0 && (rlim_t)fds[i] + RESERVED_DESCRIPTORS >= limit.rlim_cur) return EMFILE;
+  }
+  return 0;
+}
+
 static void set_nonblocking(int fd) {
   if (fd >= 0) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
@@ -209,6 +229,7 @@ static void set_nonblocking(int fd) {
 int spawn_start(const struct spawn *request, struct spawned *result) {
   struct pipes p = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
   int failure = open_pipes(request, &p);
+  if (failure == 0) failure = keep_reserve(&p);
   pid_t pid = failure == 0 ? victim_fork() : -1;
   if (pid == 0) {
     int fds[] = {p.report[1], p.in[0], p.out[1], p.err[1]};

@@ -2,7 +2,7 @@
  * Starts one program under a supervisor of its own.
  *
  * The supervisor is a fork of porter that adopts and reaps every orphan below it, and reports on a pipe: that the program
- * runs, how it ended, and, by closing the pipe, that nothing of it is left. It holds no descriptor of the protocol and
+ * runs, how it ended, and that nothing of it is left. It holds no descriptor of the protocol and
  * cannot be traced by the sandbox's user.
  */
 #ifndef PORTER_SPAWN_H
@@ -35,7 +35,8 @@ struct spawned {
   int report;       /* records of struct spawn_report, then the end */
 };
 
-enum spawn_event { SPAWN_STARTED = 1, SPAWN_FAILED = 2, SPAWN_EXITED = 3 };
+/* SPAWN_OVER is the last word: a pipe that ends without it had its supervisor killed. */
+enum spawn_event { SPAWN_STARTED = 1, SPAWN_FAILED = 2, SPAWN_EXITED = 3, SPAWN_OVER = 4 };
 
 struct spawn_report {
   uint32_t event;

@@ -55,6 +55,11 @@ static bool read_process(pid_t pid, struct process *process) {
   return true;
 }
 
+pid_t tree_parent(pid_t pid) {
+  struct process process;
+  return read_process(pid, &process) ? process.parent : -1;
+}
+
 static void read_table(struct table *table) {
   table->length = 0;
   DIR *proc = opendir("/proc");
@@ -80,15 +85,17 @@ static struct process *find(struct table *table, pid_t pid) {
   return NULL;
 }
 
-/* Marks the descendants of `root`: as long as a pass finds one more, there may be more below it. */
-static void mark(struct table *table, pid_t root) {
+/* Marks the descendants of `root`, without the children that `is_known` knows and all below them: as long as a pass finds
+ * one more, there may be more below it. */
+static void mark(struct table *table, pid_t root, int (*is_known)(pid_t pid)) {
   for (bool found = true; found;) {
     found = false;
     for (size_t i = 0; i < table->length; i++) {
       struct process *p = &table->rows[i];
       if (p->inside || p->pid == root) continue;
       struct process *parent = p->parent == root ? NULL : find(table, p->parent);
-      if (p->parent == root || (parent != NULL && parent->inside)) p->inside = found = true;
+      bool child = p->parent == root && (is_known == NULL || !is_known(p->pid));
+      if (child || (parent != NULL && parent->inside)) p->inside = found = true;
     }
   }
 }
@@ -106,7 +113,7 @@ struct tree_count tree_count(pid_t root, int with_memory) {
   struct table table = {0};
   struct tree_count count = {0};
   read_table(&table);
-  mark(&table, root);
+  mark(&table, root, NULL);
   for (size_t i = 0; i < table.length; i++) {
     if (!table.rows[i].inside || table.rows[i].dead) continue;
     count.alive++;
@@ -119,7 +126,7 @@ struct tree_count tree_count(pid_t root, int with_memory) {
 void tree_signal(pid_t root, int signal) {
   struct table table = {0};
   read_table(&table);
-  mark(&table, root);
+  mark(&table, root, NULL);
   for (size_t i = 0; i < table.length; i++) {
     if (table.rows[i].inside && !table.rows[i].dead) kill(table.rows[i].pid, signal);
   }
@@ -139,11 +146,11 @@ static bool stop_new(struct table *table, const struct table *before) {
   return any;
 }
 
-uint32_t tree_kill(pid_t root) {
+static uint32_t kill_below(pid_t root, int (*is_known)(pid_t pid)) {
   struct table table = {0}, before = {0};
   for (int round = 0; round < MOST_ROUNDS; round++) {
     read_table(&table);
-    mark(&table, root);
+    mark(&table, root, is_known);
     bool any = stop_new(&table, &before);
     if (!any) break;
     struct table swap = before;
@@ -161,16 +168,6 @@ uint32_t tree_kill(pid_t root) {
   return killed;
 }
 
-uint32_t tree_kill_strangers(int (*is_known)(pid_t pid)) {
-  struct table table = {0};
-  uint32_t killed = 0;
-  read_table(&table);
-  for (size_t i = 0; i < table.length; i++) {
-    struct process *p = &table.rows[i];
-    if (p->parent != getpid() || p->dead || is_known(p->pid)) continue;
-    killed += tree_kill(p->pid) + 1;
-    kill(p->pid, SIGKILL);
-  }
-  free(table.rows);
-  return killed;
-}
+uint32_t tree_kill(pid_t root) { return kill_below(root, NULL); }
+
+uint32_t tree_kill_strangers(int (*is_known)(pid_t pid)) { return kill_below(getpid(), is_known); }

@@ -15,12 +15,14 @@ struct tree_count {
 
 /* `with_memory` also sums their resident sizes, which costs one more file each. */
 struct tree_count tree_count(pid_t root, int with_memory);
+/* The parent of a process; -1 when there is no such process. */
+pid_t tree_parent(pid_t pid);
 /* Sends `signal` once to each descendant of `root`. */
 void tree_signal(pid_t root, int signal);
 /* Stops all descendants until a walk finds no new one, then kills them. Returns how many were found; 0 means that none is
  * left. Those that were killed may take a moment to go, so call again until it returns 0. */
 uint32_t tree_kill(pid_t root);
-/* Kills every child of this process, and all below it, that `is_known` does not know. */
+/* The same for every child of this process that `is_known` does not know, and all below it. */
 uint32_t tree_kill_strangers(int (*is_known)(pid_t pid));
 
 #endif

@@ -10,8 +10,8 @@ import type { Channel, OutputSink } from './output-sink.ts';
 import { PayloadReader, PayloadWriter } from './payload.ts';
 
 export interface ExecRequest {
-  /** Program and arguments. No shell is implied. */
-  readonly argv: readonly [string, ...string[]];
+  /** Program and arguments; a buffer for bytes that are not UTF-8. No shell is implied. */
+  readonly argv: readonly [string | Buffer, ...Array<string | Buffer>];
   /** The whole environment: nothing else is inherited. */
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string;
@@ -60,6 +60,8 @@ interface ChannelAccount {
   /** Everything below is in the sink for good. */
   stored: number;
   acknowledged: number;
+  /** The write before. Sinks may finish out of order; what is acknowledged may not. */
+  tail: Promise<void>;
 }
 
 export class Exec implements StreamOwner {
@@ -77,7 +79,10 @@ export class Exec implements StreamOwner {
   readonly #acks = new Batch(() => this.#acknowledge());
   #stdinCredit: number;
   #stdinWake: (() => void) | undefined;
+  #stdinTail: Promise<void> = Promise.resolve();
   #over = false;
+  /** The sink failed. */
+  #lost = false;
   #exit: ExecResult | undefined;
 
   constructor(
@@ -93,6 +98,7 @@ export class Exec implements StreamOwner {
       next: offset,
       stored: offset,
       acknowledged: offset,
+      tail: Promise.resolve(),
     });
     this.#channels = { stdout: account(state.from.stdout), stderr: account(state.from.stderr) };
     this.#inputWindow = state.inputWindow;
@@ -106,6 +112,12 @@ export class Exec implements StreamOwner {
 
   /** Resolves when the sandbox has taken the bytes; what a program that ended does not read is dropped. */
   async write(data: Buffer): Promise<void> {
+    const sent = this.#stdinTail.then(() => this.#send(data));
+    this.#stdinTail = sent;
+    await sent;
+  }
+
+  async #send(data: Buffer): Promise<void> {
     for (let offset = 0; offset < data.length && !this.#over; ) {
       if (this.#stdinCredit === 0) {
         await new Promise<void>((resolve) => {
@@ -120,13 +132,23 @@ export class Exec implements StreamOwner {
     }
   }
 
+  /** After all that was written. */
   endStdin(): void {
-    if (!this.#over) this.#link.send(frameType.stdin, this.stream);
+    this.#stdinTail = this.#stdinTail.then(() => {
+      if (!this.#over) this.#link.send(frameType.stdin, this.stream);
+    });
   }
 
   /** To the program's own process group. */
   signal(number: number): void {
-    if (!this.#over) this.#link.send(frameType.signal, this.stream, new PayloadWriter().u32(number).end());
+    // Before the program runs there is nobody to signal.
+    void this.started.then(
+      () => {
+        if (!this.#over)
+          this.#link.send(frameType.signal, this.stream, new PayloadWriter().u32(number).end());
+      },
+      () => {},
+    );
   }
 
   /** TERM to everything that the program started, KILL to what is left after the grace. `result` tells when all are dead. */
@@ -208,17 +230,22 @@ export class Exec implements StreamOwner {
     if (stdout.next - stdout.acknowledged + stderr.next - stderr.acknowledged > streamWindow) {
       throw violation('more output than it had credit for');
     }
+    this.#link.arrived(data.length);
     const end = account.next;
-    void this.#sink.write(channel, offset, data).then(
-      () => this.#onStored(account, end),
-      (cause: unknown) => {
-        const error = new SallyportError('output_lost', 'output of the sandbox could not be stored', {
-          cause,
-        });
-        this.fail(error);
-        this.kill(0);
-      },
-    );
+    const written = this.#lost ? Promise.resolve() : this.#sink.write(channel, offset, data);
+    written.catch(() => {});
+    account.tail = account.tail
+      .then(() => written)
+      .catch((cause: unknown) => this.#onLost(cause))
+      .then(() => this.#onStored(account, end));
+  }
+
+  /** What still comes is thrown away and acknowledged all the same: it must not hold up the other streams. */
+  #onLost(cause: unknown): void {
+    if (this.#lost) return;
+    this.#lost = true;
+    this.fail(new SallyportError('output_lost', 'output of the sandbox could not be stored', { cause }));
+    this.kill(0);
   }
 
   #onStored(account: ChannelAccount, end: number): void {
@@ -230,6 +257,7 @@ export class Exec implements StreamOwner {
   #acknowledge(): void {
     if (this.#link.failure !== undefined) return;
     const { stdout, stderr } = this.#channels;
+    this.#link.gaveBack(stdout.stored - stdout.acknowledged + stderr.stored - stderr.acknowledged);
     stdout.acknowledged = stdout.stored;
     stderr.acknowledged = stderr.stored;
     this.#link.send(
@@ -256,6 +284,10 @@ export class Exec implements StreamOwner {
     if (this.#exit === undefined || stdout.stored !== stdout.next || stderr.stored !== stderr.next) return;
     this.#acks.flush();
     this.#link.disown(this.stream);
+    if (this.#lost) {
+      this.forget();
+      return;
+    }
     this.#sink.end();
     this.#result.resolve(this.#exit);
   }
@@ -292,8 +324,23 @@ function readExit(payload: PayloadReader): ExecResult {
   };
 }
 
+const maxMessageBytes = 2 ** 20;
+
+function invalid(reason: string): SallyportError {
+  return new SallyportError('exec_invalid', `the program cannot be started like this: ${reason}`);
+}
+
+/** The kernel ends each of these at its first NUL. */
+function checkStrings(what: string, values: ReadonlyArray<string | Buffer>): void {
+  if (values.some((value) => value.includes('\0'))) throw invalid(`${what} contains a NUL`);
+}
+
 export function encodeExec(request: ExecRequest): Buffer {
-  const { limits } = request;
+  const { limits, argv, cwd } = request;
+  const environment = Object.entries(request.env).map(([name, value]) => `${name}=${value}`);
+  checkStrings('an argument', argv);
+  checkStrings('the environment', environment);
+  checkStrings('the working directory', [cwd]);
   const rows: ReadonlyArray<readonly [number, number | undefined]> = [
     [1, limits?.dataBytes],
     [2, limits?.openFiles],
@@ -302,9 +349,9 @@ export function encodeExec(request: ExecRequest): Buffer {
   const given = rows.filter((row): row is readonly [number, number] => row[1] !== undefined);
   const writer = new PayloadWriter()
     .u32((request.stdin === true ? 1 : 0) | (request.pty === undefined ? 0 : 2))
-    .bytes(request.cwd)
-    .list(request.argv)
-    .list(Object.entries(request.env).map(([name, value]) => `${name}=${value}`))
+    .bytes(cwd)
+    .list(argv)
+    .list(environment)
     .u16(request.pty?.rows ?? 0)
     .u16(request.pty?.columns ?? 0)
     .u64(BigInt(Math.ceil(request.deadlineMs ?? 0)))
@@ -312,5 +359,9 @@ export function encodeExec(request: ExecRequest): Buffer {
     .u64(BigInt(request.memoryLimitBytes ?? 0))
     .u32(given.length);
   for (const [resource, value] of given) writer.u32(resource).u64(BigInt(value));
-  return writer.end();
+  const message = writer.end();
+  if (message.length > maxMessageBytes) {
+    throw invalid(`arguments and environment take ${message.length} bytes of at most ${maxMessageBytes}`);
+  }
+  return message;
 }

@@ -7,10 +7,10 @@
 
 import type { Duplex } from 'node:stream';
 import { deadline } from '../lib/deadline.ts';
-import { deferred } from '../lib/deferred.ts';
+import { type Deferred, deferred } from '../lib/deferred.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import { encodeFrame, type Frame, FrameDecoder, frameType, maxPayloadBytes } from './frame.ts';
-import { greeting, type PorterWelcome, readRefusal, readWelcome } from './greeting.ts';
+import { connectionWindow, greeting, type PorterWelcome, readRefusal, readWelcome } from './greeting.ts';
 import { PayloadReader } from './payload.ts';
 
 export interface LinkOptions {
@@ -47,7 +47,9 @@ export class PorterLink {
   readonly #owners = new Map<number, StreamOwner>();
   readonly #welcome = deferred<PorterWelcome>();
   readonly #closed = deferred<SallyportError>();
-  readonly #pings = new Map<number, () => void>();
+  readonly #pings = new Map<number, Deferred<void>>();
+  /** Arrived on any stream and not yet given back. */
+  #underWay = 0;
   #greeted = false;
   #nextPing = 0;
   #failure: SallyportError | undefined;
@@ -111,17 +113,26 @@ export class PorterLink {
     }
   }
 
+  /** Data on any stream counts against one window of the whole connection. */
+  arrived(bytes: number): void {
+    this.#underWay += bytes;
+    if (this.#underWay > connectionWindow) throw violation('more on all streams than it had credit for');
+  }
+
+  gaveBack(bytes: number): void {
+    this.#underWay -= bytes;
+  }
+
   /** Resolves when porter has answered; rejects when the link ends first. */
   async ping(): Promise<void> {
     const id = this.#nextPing++;
     const payload = Buffer.alloc(4);
     payload.writeUInt32LE(id >>> 0);
-    const answered = new Promise<void>((resolve) => this.#pings.set(id, resolve));
+    if (this.#failure !== undefined) throw this.#failure;
+    const answered = deferred<void>();
+    this.#pings.set(id, answered);
     this.send(frameType.ping, 0, payload);
-    const failure = this.closed.then((error) => {
-      throw error;
-    });
-    await Promise.race([answered, failure]);
+    await answered.promise;
   }
 
   close(): void {
@@ -135,6 +146,8 @@ export class PorterLink {
     this.#welcome.reject(error);
     for (const owner of [...this.#owners.values()]) owner.fail(error);
     this.#owners.clear();
+    for (const { reject } of this.#pings.values()) reject(error);
+    this.#pings.clear();
     this.#closed.resolve(error);
   }
 
@@ -189,7 +202,7 @@ export class PorterLink {
     const answered = this.#pings.get(id);
     if (answered === undefined) throw violation('an answer to no ping');
     this.#pings.delete(id);
-    answered();
+    answered.resolve();
   }
 }
 

@@ -33,7 +33,7 @@ export class PayloadWriter {
     return this;
   }
 
-  list(values: readonly string[]): this {
+  list(values: ReadonlyArray<string | Uint8Array>): this {
     this.u32(values.length);
     for (const value of values) this.bytes(value);
     return this;

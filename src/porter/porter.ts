@@ -10,10 +10,13 @@ import { type LinkOptions, PorterLink, type PorterNotice, violation } from './li
 import type { OutputSink } from './output-sink.ts';
 import { PayloadReader, PayloadWriter } from './payload.ts';
 
+export type ExecState = 'running' | 'exited' | 'lingering' | 'forgotten';
+
 export interface KnownExec {
   readonly stream: number;
   readonly pid: number;
-  readonly state: 'running' | 'exited';
+  /** `lingering`: it exited, and processes that it left behind still run. `forgotten`: the same, and its exit was recorded. */
+  readonly state: ExecState;
   /** What porter still keeps of each channel: from the first byte that nobody acknowledged to the next that will come. */
   readonly stdout: { readonly first: number; readonly next: number };
   readonly stderr: { readonly first: number; readonly next: number };
@@ -62,15 +65,16 @@ export class Porter {
     return this.#nextStream++;
   }
 
-  /** Starts a program, or finds it if this number was asked for before. */
+  /** Starts a program, or finds it if this number was asked for before. Throws `exec_invalid` for what no program can be given. */
   exec(request: ExecRequest, sink: OutputSink, stream: number = this.reserveStream()): Exec {
+    const message = encodeExec(request);
     const { inputWindow } = this.welcome;
     const exec = new Exec(stream, this.#link, sink, {
       from: { stdout: 0, stderr: 0 },
       inputWindow,
       inputCredit: inputWindow,
     });
-    if (this.#adopt(exec)) this.#link.sendLong(frameType.exec, stream, encodeExec(request));
+    if (this.#adopt(exec)) this.#link.sendLong(frameType.exec, stream, message);
     return exec;
   }
 
@@ -117,6 +121,14 @@ export class Porter {
   }
 }
 
+const states: readonly ExecState[] = ['running', 'exited', 'lingering', 'forgotten'];
+
+function readState(state: number): ExecState {
+  const known = states[state - 1];
+  if (known === undefined) throw violation(`an exec in state ${state}`);
+  return known;
+}
+
 function readList(payload: PayloadReader): readonly KnownExec[] {
   const count = payload.u32();
   const list: KnownExec[] = [];
@@ -124,7 +136,7 @@ function readList(payload: PayloadReader): readonly KnownExec[] {
     list.push({
       stream: payload.u32(),
       pid: payload.u32(),
-      state: payload.u32() === 1 ? 'running' : 'exited',
+      state: readState(payload.u32()),
       stdout: { first: payload.u64(), next: payload.u64() },
       stderr: { first: payload.u64(), next: payload.u64() },
       inputBytes: payload.u64(),

@@ -150,6 +150,11 @@ export const errorRegistry = {
     summary: 'The command could not be started inside the sandbox.',
     advice: 'Check that the program exists in the image and may be executed.',
   },
+  exec_invalid: {
+    kind: 'invalid',
+    summary: 'A command, its environment or its working directory is nothing that a program can be given.',
+    advice: 'Leave out NUL characters, and pass what is larger than 1 MB by a file or by standard input.',
+  },
   runtime_missing: {
     kind: 'unsupported',
     summary: 'The engine has no such container runtime.',

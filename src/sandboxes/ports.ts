@@ -26,6 +26,8 @@ export interface BoxEngine {
   sweep(owner: string, olderThanMs: number): Promise<number>;
   create(box: BoxRequest, signal?: AbortSignal): Promise<string>;
   attach(id: string, signal?: AbortSignal): Promise<BoxDoor>;
+  /** Another way in, to a box that runs: attaching a second time loses and mixes up bytes. */
+  openRelay(id: string, signal?: AbortSignal): Promise<BoxDoor>;
   start(id: string, signal?: AbortSignal): Promise<void>;
   state(id: string): Promise<BoxState>;
   /** Idempotent; runs to its end whatever the caller does (A13). */

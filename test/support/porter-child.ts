@@ -2,7 +2,8 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { Duplex } from 'node:stream';
+import { readdirSync, readFileSync } from 'node:fs';
+import { Duplex, type Readable, type Writable } from 'node:stream';
 import { onTestFinished } from 'vitest';
 import { porterBinaryPath } from '../../src/porter/binary.ts';
 import type { ExecRequest, ExecResult } from '../../src/porter/exec.ts';
@@ -27,17 +28,56 @@ export function startPorter(
     stdio: ['pipe', 'pipe', 'inherit'],
     env: { PATH: process.env['PATH'] ?? '' },
   });
+  onTestFinished(() => endPorter(child));
+  child.stdin.on('error', () => {});
+  return { child, stream: both(child.stdout, child.stdin) };
+}
+
+function both(readable: Readable, writable: Writable): Duplex {
+  const stream = Duplex.from({ readable, writable });
+  // What was still to be written when the other side ended; 'close' tells all the same.
+  stream.on('error', () => {});
+  return stream;
+}
+
+/** TERM, so that it ends what it started: outside of a pid namespace nothing else would. */
+async function endPorter(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGTERM');
+  await ended;
+}
+
+export const testToken = randomBytes(32);
+
+export async function connectPorter(child: PorterChild = startPorter(), epoch = 1): Promise<Porter> {
+  return await greet(child.stream, epoch);
+}
+
+export async function greet(stream: Duplex, epoch: number, token: Buffer = testToken): Promise<Porter> {
+  const porter = await Porter.open(stream, { epoch, token, timeoutMs: 10_000 });
+  onTestFinished(() => porter.close());
+  return porter;
+}
+
+/** Resolves when its second door is open. */
+export async function listening(porter: PorterChild): Promise<void> {
+  while (!readFileSync('/proc/net/unix', 'utf8').includes(`@sallyport-porter.${porter.child.pid}\n`)) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** The other door: what an engine's exec does in a container. */
+export function openRelay(porter: PorterChild): PorterChild {
+  const child = spawn(porterBinaryPath(nativeArchitecture), ['relay', String(porter.child.pid)], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env: {},
+  });
   onTestFinished(() => {
     child.kill('SIGKILL');
   });
   child.stdin.on('error', () => {});
-  return { child, stream: Duplex.from({ readable: child.stdout, writable: child.stdin }) };
-}
-
-export async function connectPorter(child: PorterChild = startPorter()): Promise<Porter> {
-  const porter = await Porter.open(child.stream, { epoch: 1, token: randomBytes(32), timeoutMs: 10_000 });
-  onTestFinished(() => porter.close());
-  return porter;
+  return { child, stream: both(child.stdout, child.stdin) };
 }
 
 export interface Captured {
@@ -47,26 +87,26 @@ export interface Captured {
 }
 
 /** An exec whose output this process reads. */
-export function capture(porter: Porter, request: ExecRequest): Captured {
+export function capture(porter: Porter, request: ExecRequest, stream?: number): Captured {
   const stdout = new OutputQueue();
   const stderr = new OutputQueue();
-  return { exec: porter.exec(request, queueSink(stdout, stderr)), stdout, stderr };
+  return { exec: porter.exec(request, queueSink(stdout, stderr), stream), stdout, stderr };
 }
 
 export type Outcome = ExecResult & { readonly stdout: string; readonly stderr: string };
 
-const env = { PATH: '/usr/local/bin:/usr/bin:/bin' };
+export const plainEnv = { PATH: '/usr/local/bin:/usr/bin:/bin' };
 
 /** Runs a program to its end. */
 export async function runIn(
   porter: Porter,
-  argv: readonly [string, ...string[]],
+  argv: ExecRequest['argv'],
   more: Partial<ExecRequest> & { readonly input?: Buffer } = {},
 ): Promise<Outcome> {
   const { input, ...rest } = more;
   const { exec, stdout, stderr } = capture(porter, {
     argv,
-    env,
+    env: plainEnv,
     cwd: '/',
     stdin: input !== undefined,
     ...rest,
@@ -85,4 +125,34 @@ export async function collect(source: AsyncIterable<Buffer>): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of source) chunks.push(chunk);
   return Buffer.concat(chunks).toString('utf8');
+}
+
+/** What has come so far, once `wanted` is in it; reading goes on afterwards with the same iterator. */
+export async function readUntil(source: AsyncIterator<Buffer>, wanted: string): Promise<string> {
+  let text = '';
+  while (!text.includes(wanted)) {
+    const next = await source.next();
+    if (next.done === true) throw new Error(`ended before "${wanted}": ${text}`);
+    text += next.value.toString('utf8');
+  }
+  return text;
+}
+
+/** The processes below `root` that are not zombies. */
+export function descendants(root: number): readonly number[] {
+  const rows = readdirSync('/proc')
+    .filter((name) => /^[0-9]+$/.test(name))
+    .flatMap((name) => {
+      try {
+        const fields = readFileSync(`/proc/${name}/stat`, 'utf8')
+          .replace(/^.*\) /s, '')
+          .split(' ');
+        return fields[0] === 'Z' ? [] : [{ pid: Number(name), parent: Number(fields[1]) }];
+      } catch {
+        return [];
+      }
+    });
+  const below = (parent: number): readonly number[] =>
+    rows.filter((row) => row.parent === parent).flatMap(({ pid }) => [pid, ...below(pid)]);
+  return below(root);
 }

@@ -8,7 +8,7 @@ import { dockerBoxEngine } from '../../src/engines/docker/box-engine.ts';
 import { parseEndpoint } from '../../src/engines/docker/endpoint/endpoint.ts';
 import type { EngineConnection } from '../../src/engines/docker/wire/connection.ts';
 import { Door } from '../../src/engines/docker/wire/door.ts';
-import { standardBox } from '../../src/policy/hardening.ts';
+import { hardenedBox } from '../../src/policy/hardening.ts';
 import { readPorterBinary } from '../../src/porter/binary.ts';
 import { Porter } from '../../src/porter/porter.ts';
 import { porterPath } from '../../src/protocol/box.ts';
@@ -35,7 +35,7 @@ export async function openBox(wish: RuntimeBoxWish): Promise<RuntimeBox> {
   const engine = dockerBoxEngine(connection, readPorterBinary);
   const porterVolume = await engine.providePorter(image);
   const id = await engine.create(
-    standardBox({
+    hardenedBox({
       name: `sallyport-test-${randomBytes(6).toString('hex')}`,
       image,
       labels,

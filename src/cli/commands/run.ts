@@ -58,7 +58,7 @@ export async function runCommand(
     }
     return outcome(result);
   } catch (error) {
-    if (isSallyportError(error, 'exec_start_failed')) return notStarted(request.exec.argv[0], error);
+    if (isSallyportError(error, 'exec_start_failed')) return notStarted(String(request.exec.argv[0]), error);
     throw error;
   } finally {
     line.done();

@@ -1,9 +1,11 @@
 /** Sandboxes on a Docker engine, behind the port that `sandboxes/` declares. */
 
+import { porterPath } from '../../protocol/box.ts';
 import type { BoxEngine } from '../../sandboxes/ports.ts';
 import { boxBody } from './box-body.ts';
 import { attachContainer } from './containers/attach.ts';
 import { createContainer } from './containers/create.ts';
+import { execInContainer } from './containers/exec.ts';
 import { inspectContainer } from './containers/inspect.ts';
 import { removeContainer } from './containers/remove.ts';
 import { startContainer } from './containers/start.ts';
@@ -32,6 +34,7 @@ export function dockerBoxEngine(
     create: (box, signal) =>
       createContainer(connection, { name: box.name, body: boxBody(box) }, within(signal)),
     attach: (id, signal) => attachContainer(connection, id, within(signal)),
+    openRelay: (id, signal) => execInContainer(connection, id, [porterPath, 'relay'], within(signal)),
     start: (id, signal) => startContainer(connection, id, within(signal)),
     state: (id) => inspectContainer(connection, id),
     remove: (id) => removeContainer(connection, id),

@@ -116,8 +116,7 @@ export class EngineConnection {
       const payload = call.body === undefined ? undefined : JSON.stringify(call.body);
       const headers: Record<string, string> = {};
       if (payload !== undefined) {
-        headers['Content-Type'] = 'application/json';
-        headers['Content-Length'] = String(Buffer.byteLength(payload));
+        Object.assign(headers, jsonHeaders(payload));
       } else if (upload !== undefined) {
         headers['Transfer-Encoding'] = 'chunked';
       }
@@ -160,7 +159,12 @@ export class EngineConnection {
   }
 
   async #upgrade(call: EngineCall, signal: AbortSignal): Promise<Duplex> {
-    const request = this.#open(call, signal, { Connection: 'Upgrade', Upgrade: 'tcp' });
+    const payload = call.body === undefined ? undefined : JSON.stringify(call.body);
+    const request = this.#open(call, signal, {
+      Connection: 'Upgrade',
+      Upgrade: 'tcp',
+      ...(payload === undefined ? {} : jsonHeaders(payload)),
+    });
     try {
       return await new Promise<Duplex>((resolve, reject) => {
         request.on('upgrade', (_response, socket, head) => {
@@ -176,7 +180,7 @@ export class EngineConnection {
           );
         });
         request.on('error', reject);
-        request.end();
+        request.end(payload);
       });
     } catch (error) {
       request.destroy();
@@ -216,6 +220,10 @@ export class EngineConnection {
     if (error instanceof SallyportError) return error;
     return connectionError(this.endpoint, error);
   }
+}
+
+function jsonHeaders(payload: string): Record<string, string> {
+  return { 'Content-Type': 'application/json', 'Content-Length': String(Buffer.byteLength(payload)) };
 }
 
 function describeCall(call: EngineCall): string {

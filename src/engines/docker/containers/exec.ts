@@ -1,0 +1,28 @@
+import type { CallOptions, EngineConnection } from '../wire/connection.ts';
+import { Door } from '../wire/door.ts';
+import { pathSegment } from '../wire/path-segment.ts';
+
+/** Runs a command in a running container and takes its stdin, stdout and stderr. It ends when its input ends, if it cares to. */
+export async function execInContainer(
+  connection: EngineConnection,
+  id: string,
+  argv: readonly string[],
+  options: CallOptions = {},
+): Promise<Door> {
+  const exec = await connection.json<{ Id: string }, string>(
+    {
+      method: 'POST',
+      path: `/containers/${pathSegment(id)}/exec`,
+      body: { AttachStdin: true, AttachStdout: true, AttachStderr: true, Tty: false, Cmd: argv },
+      ...options,
+    },
+    (answer) => answer.Id.toString(),
+  );
+  const socket = await connection.hijack({
+    method: 'POST',
+    path: `/exec/${pathSegment(exec)}/start`,
+    body: { Detach: false, Tty: false },
+    ...options,
+  });
+  return new Door(socket, connection.endpoint);
+}
