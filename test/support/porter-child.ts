@@ -3,13 +3,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
-import { Duplex, type Readable, type Writable } from 'node:stream';
+import type { Duplex } from 'node:stream';
 import { onTestFinished } from 'vitest';
 import { porterBinaryPath } from '../../src/porter/binary.ts';
 import type { ExecRequest, ExecResult } from '../../src/porter/exec.ts';
 import { OutputQueue } from '../../src/porter/output-queue.ts';
 import { queueSink } from '../../src/porter/output-sink.ts';
 import { Porter } from '../../src/porter/porter.ts';
+import { PipeDuplex } from './pipe-duplex.ts';
 
 export interface PorterChild {
   readonly child: ChildProcess;
@@ -30,14 +31,7 @@ export function startPorter(
   });
   onTestFinished(() => endPorter(child));
   child.stdin.on('error', () => {});
-  return { child, stream: both(child.stdout, child.stdin) };
-}
-
-function both(readable: Readable, writable: Writable): Duplex {
-  const stream = Duplex.from({ readable, writable });
-  // What was still to be written when the other side ended; 'close' tells all the same.
-  stream.on('error', () => {});
-  return stream;
+  return { child, stream: new PipeDuplex(child.stdout, child.stdin) };
 }
 
 /** TERM, so that it ends what it started: outside of a pid namespace nothing else would. */
@@ -77,7 +71,7 @@ export function openRelay(porter: PorterChild): PorterChild {
     child.kill('SIGKILL');
   });
   child.stdin.on('error', () => {});
-  return { child, stream: both(child.stdout, child.stdin) };
+  return { child, stream: new PipeDuplex(child.stdout, child.stdin) };
 }
 
 export interface Captured {
