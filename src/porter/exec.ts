@@ -209,8 +209,12 @@ export class Exec implements StreamOwner {
       throw violation('more output than it had credit for');
     }
     const end = account.next;
+    this.#link.hold(data.length);
     void this.#sink.write(channel, offset, data).then(
-      () => this.#onStored(account, end),
+      () => {
+        this.#link.release(data.length);
+        this.#onStored(account, end);
+      },
       (cause: unknown) => {
         const error = new SallyportError('output_lost', 'output of the sandbox could not be stored', {
           cause,

@@ -10,7 +10,7 @@ import { deadline } from '../lib/deadline.ts';
 import { deferred } from '../lib/deferred.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import { encodeFrame, type Frame, FrameDecoder, frameType, maxPayloadBytes } from './frame.ts';
-import { greeting, type PorterWelcome, readRefusal, readWelcome } from './greeting.ts';
+import { connectionWindow, greeting, type PorterWelcome, readRefusal, readWelcome } from './greeting.ts';
 import { PayloadReader } from './payload.ts';
 
 export interface LinkOptions {
@@ -50,6 +50,7 @@ export class PorterLink {
   readonly #pings = new Map<number, () => void>();
   #greeted = false;
   #nextPing = 0;
+  #held = 0;
   #failure: SallyportError | undefined;
 
   private constructor(stream: Duplex, epoch: number) {
@@ -90,6 +91,16 @@ export class PorterLink {
 
   own(stream: number, owner: StreamOwner): void {
     this.#owners.set(stream, owner);
+  }
+
+  /** Output that arrived and is not stored yet, over all streams. More than the connection's window is porter's violation. */
+  hold(bytes: number): void {
+    this.#held += bytes;
+    if (this.#held > connectionWindow) throw violation('more than the connection has credit for');
+  }
+
+  release(bytes: number): void {
+    this.#held -= bytes;
   }
 
   disown(stream: number): void {
