@@ -102,7 +102,14 @@ int exec_is_supervisor(pid_t pid) {
   return 0;
 }
 
+/* What this exec has under way with the present host counts against the connection; it must not do so for ever. */
+static void give_back_all(struct exec *e) {
+  if (!e->attached) return;
+  for (int c = 0; c < CHANNELS; c++) host_give_back(e->output[c].sent - e->output[c].ring.start);
+}
+
 static void free_exec(struct exec *e) {
+  give_back_all(e);
   loop_close(&e->report);
   input_close(&e->input);
   for (int c = 0; c < CHANNELS; c++) output_close(&e->output[c]);
@@ -215,6 +222,8 @@ void exec_request(uint32_t stream, const uint8_t *payload, uint32_t length) {
   struct exec *known = find(stream);
   if (known != NULL && !known->forgotten) {
     /* Asked again, because it was not known whether it arrived: say how it stands. */
+    give_back_all(known);
+    for (int c = 0; c < CHANNELS; c++) output_resume(&known->output[c], known->output[c].ring.start);
     known->attached = true;
     known->started_told = known->exit_told = false;
     return;
@@ -241,9 +250,7 @@ static void on_acknowledge(struct exec *e, struct reader *r) {
 
 static void on_resume(struct exec *e, struct reader *r) {
   uint64_t out = read_u64(r), err = read_u64(r);
-  if (e->attached) {
-    for (int c = 0; c < CHANNELS; c++) host_give_back(e->output[c].sent - e->output[c].ring.start);
-  }
+  give_back_all(e);
   if (!reader_done(r) || !output_resume(&e->output[OUT], out) || !output_resume(&e->output[ERR], err)) {
     host_violation("resumed from where nothing is kept");
     return;

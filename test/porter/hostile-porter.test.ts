@@ -101,6 +101,15 @@ describe('a hostile porter', () => {
     await expect(exec.result).rejects.toMatchObject({ code: 'porter_protocol' });
   });
 
+  it('that keeps to the window of each stream, but not to that of the connection, is cut off', async () => {
+    const { porter, say, start } = await connected();
+    for (const exec of [start(), start(), start()]) {
+      for (let sent = 0; sent < 7; sent++)
+        say(frame(frameType.stdout, exec.stream, output(sent * 32768, 32768)));
+    }
+    expect(await porter.closed).toMatchObject({ code: 'porter_protocol' });
+  });
+
   it('that repeats output after a reader has taken it is cut off', async () => {
     const { say, start, stdout } = await connected();
     const exec = start();

@@ -68,4 +68,8 @@ describe('boxBody', () => {
     expect(boxBody(box).HostConfig).not.toHaveProperty('Runtime');
     expect(boxBody({ ...box, runtime: 'runsc' }).HostConfig).toMatchObject({ Runtime: 'runsc' });
   });
+
+  it('asks for no limit of processes where one would put aside those of the engine itself', () => {
+    expect(boxBody(box, { limitsReplaceDefaults: true }).HostConfig?.Ulimits).toEqual([]);
+  });
 });

@@ -3,7 +3,16 @@
 import { type BoxRequest, porterMount, porterPath } from '../../protocol/box.ts';
 import type { ContainerBody } from './types.ts';
 
-export function boxBody(box: BoxRequest): ContainerBody {
+/** What an engine behind the same API does otherwise. */
+export interface BoxEngineTraits {
+  /** Podman: one limit in the request puts aside all that its configuration says, and a million open files in their place. */
+  readonly limitsReplaceDefaults: boolean;
+}
+
+export function boxBody(
+  box: BoxRequest,
+  traits: BoxEngineTraits = { limitsReplaceDefaults: false },
+): ContainerBody {
   const { limits } = box;
   return {
     Image: box.image,
@@ -47,7 +56,8 @@ export function boxBody(box: BoxRequest): ContainerBody {
         ]),
       ),
       // No nofile here: an engine whose own hard limit is lower could not start the container; porter lowers it instead.
-      Ulimits: [{ Name: 'core', Soft: 0, Hard: 0 }],
+      // porter sets core to 0 for every program as well, so that it holds where it cannot be asked for here.
+      Ulimits: traits.limitsReplaceDefaults ? [] : [{ Name: 'core', Soft: 0, Hard: 0 }],
       Mounts: [
         {
           Type: 'volume',

@@ -1,0 +1,13 @@
+/**
+ * `npm run fuzz`: random and damaged streams against both halves of the porter protocol. `--seed=` and `--cases=` repeat a
+ * run; `--host` and `--porter` choose one half. The porter under test is built with ASan and UBSan.
+ */
+
+import { join } from 'node:path';
+import { ensureDependencies, must, root } from './steps.mjs';
+
+await ensureDependencies();
+await must('make', ['-s', '-C', join(root, 'porter'), 'sanitize']);
+const { importTs } = await import('./run-ts.mjs');
+const { main } = await importTs('test/fuzz/main.ts');
+process.exitCode = await main(process.argv.slice(2));

@@ -1,0 +1,83 @@
+/** A Podman service of its own, with storage in a temporary folder, for one test file. */
+
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, watch, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { connect } from '../../src/engines/docker/connect.ts';
+import type { EngineConnection } from '../../src/engines/docker/wire/connection.ts';
+
+export interface PodmanService {
+  readonly connection: EngineConnection;
+  readonly stop: () => Promise<void>;
+}
+
+export async function startPodman(): Promise<PodmanService> {
+  const folder = mkdtempSync(join(tmpdir(), 'sally-podman-'));
+  const socket = join(folder, 'podman.sock');
+  const storage = ['--root', join(folder, 'root'), '--runroot', join(folder, 'run')];
+  const child = spawn('podman', [...storage, 'system', 'service', '--time=0', `unix://${socket}`], {
+    stdio: ['ignore', 'ignore', 'ignore'],
+    env: { ...process.env, CONTAINERS_CONF: writeConfig(folder) },
+  });
+  const stop = async (): Promise<void> => {
+    await endChild(child);
+    // Containers outlive the service: each has a monitor of its own.
+    spawnSync('podman', [...storage, 'rm', '--all', '--force', '--time=0'], { stdio: 'ignore' });
+    spawnSync('podman', [...storage, 'system', 'reset', '--force'], { stdio: 'ignore' });
+    await rm(folder, { recursive: true, force: true });
+  };
+  try {
+    await appears(folder, socket, child);
+    return { connection: await connect({ kind: 'unix', path: socket }), stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** By default Podman asks for a million open files, which a machine with a lower hard limit refuses to start. */
+function writeConfig(folder: string): string {
+  const file = join(folder, 'containers.conf');
+  writeFileSync(file, '[containers]\ndefault_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]\n');
+  return file;
+}
+
+async function appears(folder: string, socket: string, child: ChildProcess): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const watcher = watch(folder, (_event, name) => {
+      if (name === basename(socket) && existsSync(socket)) done(resolve);
+    });
+    const done = (settle: () => void): void => {
+      watcher.close();
+      settle();
+    };
+    child.once('exit', (code) => done(() => reject(new Error(`podman ended with ${code}`))));
+    child.once('error', (error) => done(() => reject(error)));
+    if (existsSync(socket)) done(resolve);
+  });
+}
+
+async function endChild(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, 'exit');
+  child.kill('SIGTERM');
+  await ended;
+}
+
+/** From one engine to another, as a stream. */
+export async function copyImage(from: EngineConnection, to: EngineConnection, image: string): Promise<void> {
+  const upload = await from.stream({ method: 'GET', path: `/images/${encodeURIComponent(image)}/get` });
+  const answer = await to.stream({
+    method: 'POST',
+    path: '/images/load',
+    headers: { 'Content-Type': 'application/x-tar' },
+    timeoutMs: 120_000,
+    upload,
+  });
+  for await (const _ of answer) {
+    // Progress, which nobody watches.
+  }
+}
