@@ -18,6 +18,9 @@ struct input {
   uint64_t received; /* in all: where another host goes on */
   bool ending; /* closed as soon as everything is written */
   bool is_pty; /* its end is a character, because the descriptor is also the output's */
+  /* Set after opening: its end is half a close, and what its failure leaves over is not paid back, because a reset follows. */
+  bool is_socket;
+  int failure; /* the errno that ended it */
 };
 
 /* `fd` may be -1: then everything is taken and thrown away. */

@@ -28,7 +28,9 @@ void outlet_close(struct outlet *o) {
 void outlet_pump(struct outlet *o) {
   while (o->watch.fd >= 0 && o->readable) {
     uint32_t most = o->under_way < host_stream_window() ? host_stream_window() - o->under_way : 0;
-    if (most > host_credit()) most = host_credit();
+    /* Never more than half of what is left beside its own: however many streams nobody reads, there is room for another. */
+    uint32_t fair = host_credit() > o->under_way ? (host_credit() - o->under_way + 1) / 2 : 0;
+    if (most > fair) most = fair;
     if (most > FRAME_DATA_MOST) most = FRAME_DATA_MOST;
     uint8_t *space = most == 0 ? NULL : host_data_begin(most);
     if (space == NULL) return;

@@ -12,12 +12,18 @@ export class CreditAccount {
   #underWay = 0;
   #taken = 0;
 
-  constructor(link: PorterLink, stream: number) {
+  constructor(link: PorterLink, stream: number, onGivenBack: (bytes: number) => void = () => {}) {
     this.#batch = new Batch(() => {
-      link.send(frameType.credit, stream, new PayloadWriter().u32(this.#taken).end());
-      this.#underWay -= this.#taken;
+      const bytes = this.#taken;
+      link.send(frameType.credit, stream, new PayloadWriter().u32(bytes).end());
+      this.#underWay -= bytes;
       this.#taken = 0;
+      onGivenBack(bytes);
     });
+  }
+
+  get underWay(): number {
+    return this.#underWay;
   }
 
   arrived(bytes: number): void {
@@ -28,5 +34,10 @@ export class CreditAccount {
   taken(bytes: number): void {
     this.#taken += bytes;
     this.#batch.add(bytes);
+  }
+
+  /** Gives back at once what was taken. */
+  flush(): void {
+    this.#batch.flush();
   }
 }

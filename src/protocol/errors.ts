@@ -150,6 +150,22 @@ export const errorRegistry = {
     summary: 'The command could not be started inside the sandbox.',
     advice: 'Check that the program exists in the image and may be executed.',
   },
+  tunnel_failed: {
+    kind: 'unavailable',
+    summary: 'Nothing inside the sandbox took the connection.',
+    advice:
+      'Check that the program inside listens at this address and port, and has not too many connections.',
+  },
+  tunnel_reset: {
+    kind: 'unavailable',
+    summary: 'A connection into or out of the sandbox was reset.',
+    advice: 'The program at the other end dropped it; connect again.',
+  },
+  listen_failed: {
+    kind: 'conflict',
+    summary: 'The sandbox could not listen at this address.',
+    advice: 'Something inside may use it already, or it is no address of the sandbox; choose another.',
+  },
   usage: {
     kind: 'invalid',
     summary: 'The command line or an option value is wrong.',
