@@ -6,6 +6,8 @@ import { streamWindow } from './greeting.ts';
 import { type PorterLink, violation } from './link.ts';
 import { PayloadWriter } from './payload.ts';
 
+const promptBytes = 4 * 1024;
+
 export class CreditAccount {
   readonly #batch: Batch;
   /** Arrived and not yet given back. */
@@ -34,6 +36,8 @@ export class CreditAccount {
   taken(bytes: number): void {
     this.#taken += bytes;
     this.#batch.add(bytes);
+    // Most of what is under way was taken: porter may be waiting for just this.
+    if (this.#taken >= promptBytes && this.#taken * 2 >= this.#underWay) this.#batch.flush();
   }
 
   /** Gives back at once what was taken. */
