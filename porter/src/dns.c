@@ -83,7 +83,7 @@ static void flush_client(struct client *c) {
 }
 
 static void send_to_client(struct client *c, const uint8_t *message, size_t length) {
-  enum { OUT_MOST = 2 * (PREFIX + ANSWER_MOST) };
+  enum { OUT_MOST = 8 * (PREFIX + ANSWER_MOST) };
   if (c->out != NULL) flush_client(c);
   if (c->dns == NULL) return;
   size_t held = c->tail - c->head;
@@ -287,7 +287,8 @@ static size_t still_needed(const struct client *c) {
 }
 
 static void read_client(struct client *c, uint64_t now_ms) {
-  for (int i = 0; c->dns != NULL && c->readable && !c->ended && i < TAKE_MOST; i++) {
+  /* Who does not take its answers may ask no more. */
+  for (int i = 0; c->dns != NULL && c->readable && !c->ended && c->out == NULL && i < TAKE_MOST; i++) {
     long got = read(c->watch.fd, c->in + c->filled, still_needed(c));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) {
@@ -318,7 +319,7 @@ static void pump_client(struct client *c, int *due_ms, uint64_t now_ms) {
   bool idle = c->waiting == 0 && now_ms >= c->until_ms;
   if (c->dns != NULL && (done || idle)) drop_client(c, idle && c->out != NULL);
   if (c->dns == NULL) return;
-  if (c->readable && !c->ended) *due_ms = 0;
+  if (c->readable && !c->ended && c->out == NULL) *due_ms = 0;
   else if (c->waiting == 0) sooner(due_ms, c->until_ms, now_ms);
 }
 

@@ -237,13 +237,16 @@ static bool is_over(const struct listener *l) {
 
 int listeners_pump(uint64_t now_ms) {
   static uint32_t first;
-  int due_ms = dns_pump(now_ms);
+  int due_ms = -1;
   first++;
   for (uint32_t i = 0, length = count; i < length; i++) {
     struct listener *l = listeners[(first + i) % length];
     int own_ms = l->closing ? -1 : pump(l, now_ms);
     if (own_ms >= 0 && (due_ms < 0 || own_ms < due_ms)) due_ms = own_ms;
   }
+  /* After the listeners, which bring the questions. */
+  int dns_ms = dns_pump(now_ms);
+  if (dns_ms >= 0 && (due_ms < 0 || dns_ms < due_ms)) due_ms = dns_ms;
   for (uint32_t i = 0; i < count;) {
     if (!is_over(listeners[i])) {
       i++;

@@ -54,6 +54,12 @@ export function ending(stream: Readable): Promise<string> {
   });
 }
 
+/** How a connection to there ends, which may be before it has begun. */
+export async function fate(options: NetConnectOpts): Promise<string> {
+  const socket = await dial(options).catch((error: NodeJS.ErrnoException) => error);
+  return socket instanceof Error ? (socket.code ?? socket.message) : await ending(socket);
+}
+
 /** To its end. (Iterating would destroy the stream at the end, and with it the half that is still open.) */
 export function readAll(stream: Readable): Promise<Buffer> {
   return new Promise((resolve, reject) => {
