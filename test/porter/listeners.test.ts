@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { deferred } from '../../src/lib/deferred.ts';
 import type { Arrival, Listener, OnConnection } from '../../src/porter/listener.ts';
 import type { Porter } from '../../src/porter/porter.ts';
-import { connectPorter, runIn, startPorter } from '../support/porter-child.ts';
+import { capture, connectPorter, runIn, startPorter } from '../support/porter-child.ts';
 import { lastingPorter } from '../support/porter-relay.ts';
 import { dial, ending, fate, heard, readAll, temporaryFolder } from '../support/sockets.ts';
 
@@ -124,19 +124,47 @@ describe('a listener', () => {
     const porter = await connectPorter(startPorter(['--exit-with-host', '--nofile=128']));
     const noticed = new Promise((resolve) => porter.onNotice(resolve));
     const listener = await porter.listen({ host: '127.0.0.1', port: 0 }, echo);
-    const outcomes = await Promise.all(
-      Array.from({ length: 40 }, async () => {
-        const socket = await dial(at(listener)).catch(() => undefined);
-        if (socket === undefined) return 'ECONNRESET';
-        return await Promise.race([ending(socket), ask(socket, 'still here')]);
-      }),
-    );
+    const outcomes = await tryMany(listener, 40);
     expect(outcomes.filter((outcome) => outcome === 'still here')).toHaveLength(32);
     expect(outcomes.filter((outcome) => outcome === 'ECONNRESET')).toHaveLength(8);
     expect(await noticed).toMatchObject({ kind: 3 });
     expect((await runIn(porter, ['echo', 'fine'])).stdout).toBe('fine\n');
   });
+
+  it('refuses connections when other things have taken all descriptors, and recovers', async () => {
+    const porter = await connectPorter(startPorter(['--exit-with-host', '--nofile=64']));
+    const listener = await porter.listen({ host: '127.0.0.1', port: 0 }, echo);
+    const execs = Array.from({ length: 20 }, () =>
+      capture(porter, { argv: ['sleep', '1000'], env: { PATH: '/usr/bin:/bin' }, cwd: '/', stdin: true }),
+    );
+    const started = await Promise.allSettled(execs.map(({ exec }) => exec.started));
+    const running = execs.filter((_, index) => started[index]?.status === 'fulfilled');
+    expect(running.length).toBeLessThan(20);
+    const outcomes = await tryMany(listener, 12);
+    expect(new Set(outcomes)).toContain('ECONNRESET');
+    expect(outcomes.every((outcome) => ['ECONNRESET', 'still here'].includes(outcome))).toBe(true);
+    for (const { exec } of running) exec.kill(0);
+    await Promise.all(
+      running.map(async ({ exec }) => {
+        await exec.result;
+        exec.forget();
+      }),
+    );
+    await porter.ping();
+    await working(listener);
+  });
 });
+
+/** Opens connections side by side and says of each what became of it. */
+async function tryMany(listener: Listener, count: number): Promise<readonly string[]> {
+  return await Promise.all(
+    Array.from({ length: count }, async () => {
+      const socket = await dial(at(listener)).catch(() => undefined);
+      if (socket === undefined) return 'ECONNRESET';
+      return await Promise.race([ending(socket), ask(socket, 'still here')]);
+    }),
+  );
+}
 
 /** Opens one connection and waits until it works. */
 async function working(listener: Listener): Promise<Socket> {

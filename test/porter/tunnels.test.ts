@@ -1,9 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Tunnel } from '../../src/porter/tunnel.ts';
-import { connectPorter, runIn } from '../support/porter-child.ts';
+import { connectPorter, runIn, startPorter } from '../support/porter-child.ts';
 import { ending, readAll, serve, temporaryFolder } from '../support/sockets.ts';
 
 const sha256 = (data: Buffer): string => createHash('sha256').update(data).digest('hex');
@@ -42,7 +43,10 @@ describe('a tunnel inward', () => {
   });
 
   it('is opened and closed a thousand times with nothing left over', async () => {
-    const porter = await connectPorter();
+    const started = startPorter();
+    const porter = await connectPorter(started);
+    const descriptors = (): number => readdirSync(`/proc/${started.child.pid}/fd`).length;
+    const before = descriptors();
     const port = await serve((socket) => socket.pipe(socket));
     for (let round = 0; round < 30; round++) {
       const some = Array.from({ length: 50 }, async () => {
@@ -52,6 +56,7 @@ describe('a tunnel inward', () => {
       });
       await Promise.all(some);
     }
+    await expect.poll(descriptors).toBe(before);
   });
 
   it('reaches a Unix socket', async () => {
