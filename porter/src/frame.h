@@ -65,6 +65,7 @@ enum frame_type {
   FRAME_ACCEPTED = 0xB5,
   FRAME_QUESTION = 0xB6,
   FRAME_LISTENER_LIST = 0xB7,
+  FRAME_UNLISTENED = 0xB8,
 };
 
 struct frame {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "host.h"
@@ -31,6 +32,7 @@ static void finish(struct input *in) {
     wrote = write(in->watch.fd, &end_of_transmission, 1);
     (void)wrote;
   }
+  if (in->is_socket) shutdown(in->watch.fd, SHUT_WR);
   loop_close(&in->watch);
   free_bytes(in);
 }
@@ -41,7 +43,8 @@ static void move(struct input *in) {
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote < 0 && errno == EAGAIN) return;
     if (wrote < 0) { /* nobody reads it any more */
-      pay_back(in, (uint32_t)(in->tail - in->head));
+      in->failure = errno;
+      if (!in->is_socket) pay_back(in, (uint32_t)(in->tail - in->head));
       loop_close(&in->watch);
       free_bytes(in);
       return;

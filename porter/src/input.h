@@ -19,6 +19,9 @@ struct input {
   bool ending; /* closed as soon as everything is written */
   bool in_line; /* the last byte written did not end a line */
   bool is_pty; /* its end is a character, because the descriptor is also the output's */
+  /* Set after opening: its end is half a close, and what its failure leaves over is not paid back, because a reset follows. */
+  bool is_socket;
+  int failure; /* the errno that ended it */
 };
 
 /* `fd` may be -1: then everything is taken and thrown away. */

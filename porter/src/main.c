@@ -20,12 +20,14 @@
 #include "doors.h"
 #include "exec.h"
 #include "host.h"
+#include "listeners.h"
 #include "loop.h"
 #include "message.h"
 #include "notice.h"
 #include "seccomp.h"
 #include "text.h"
 #include "tree.h"
+#include "tunnels.h"
 #include "version.h"
 #include "victim.h"
 
@@ -75,21 +77,26 @@ static void on_frame(const struct frame *frame) {
       break;
     default:
       /* A frame for something that ended meanwhile is nobody's fault. */
-      exec_frame(frame);
+      if (!exec_frame(frame) && !tunnels_frame(frame)) listeners_frame(frame);
       break;
   }
 }
 
-static void on_host_replaced(void) {
-  host_is_gone = false;
+static void end_what_was_the_hosts(void) {
   message_reset();
   exec_host_replaced();
+  tunnels_host_gone();
+  listeners_host_gone();
+}
+
+static void on_host_replaced(void) {
+  host_is_gone = false;
+  end_what_was_the_hosts();
 }
 
 static void on_host_gone(void) {
   host_is_gone = true;
-  message_reset();
-  exec_host_replaced();
+  end_what_was_the_hosts();
 }
 
 static void reap(void) {
@@ -162,13 +169,25 @@ static bool time_to_stop(uint64_t now_ms) {
   return stop_at_ms != 0 && (now_ms >= stop_at_ms || (!exec_any_running() && host_flush()));
 }
 
+/* Each turn begins with another part, so that none is always the last to find the queue full. */
+static int pump_all(uint64_t now_ms) {
+  static int (*const parts[])(uint64_t) = {exec_pump, tunnels_pump, listeners_pump};
+  enum { PARTS = sizeof parts / sizeof *parts };
+  static uint32_t first;
+  int due_ms = doors_expire(now_ms);
+  first++;
+  for (uint32_t i = 0; i < PARTS; i++) {
+    int own_ms = parts[(first + i) % PARTS](now_ms);
+    if (own_ms >= 0 && (due_ms < 0 || own_ms < due_ms)) due_ms = own_ms;
+  }
+  return due_ms;
+}
+
 static void run(void) {
   uint64_t now_ms = loop_now_ms();
   while (!time_to_stop(now_ms)) {
     host_flush();
-    int due_ms = exec_pump(now_ms);
-    int doors_ms = doors_expire(now_ms);
-    if (doors_ms >= 0 && (due_ms < 0 || doors_ms < due_ms)) due_ms = doors_ms;
+    int due_ms = pump_all(now_ms);
     if (stop_at_ms != 0 && (due_ms < 0 || due_ms > 20)) due_ms = 20;
     if (due_ms > TICK_MS) due_ms = TICK_MS;
     bool drained = host_flush();
@@ -177,7 +196,10 @@ static void run(void) {
     loop_turn(due_ms);
     uint64_t later_ms = loop_now_ms();
     uint64_t waited_ms = due_ms < 0 ? 0 : (uint64_t)due_ms;
-    if (due_ms >= 0 && later_ms - now_ms > waited_ms + GAP_MS) exec_shift_deadlines(later_ms - now_ms - waited_ms);
+    if (due_ms >= 0 && later_ms - now_ms > waited_ms + GAP_MS) {
+      exec_shift_deadlines(later_ms - now_ms - waited_ms);
+      listeners_shift_deadlines(later_ms - now_ms - waited_ms);
+    }
     now_ms = later_ms;
   }
 }

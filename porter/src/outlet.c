@@ -7,7 +7,26 @@
 
 #include "host.h"
 
-enum { FRAME_DATA_MOST = 32 * 1024 };
+enum {
+  FRAME_DATA_MOST = 32 * 1024,
+  /* What a stream may have under way before its reader has shown that it reads. */
+  FIRST_TRUST = 8 * 1024,
+};
+
+/*
+ * The connection's credit is shared by all streams, and what a stream has under way that nobody reads is lost to the
+ * others. So a stream gets more only as its reader takes more, and never more than a third of what it leaves to the others:
+ * however many are not read, there is something left for one that is.
+ */
+static uint32_t may_send(const struct outlet *o) {
+  uint32_t credit = host_credit();
+  uint32_t most = o->trust > host_stream_window() ? host_stream_window() : o->trust;
+  uint32_t fair = credit / 3 > o->under_way ? (credit - 3 * o->under_way) / 4 + 1 : 0;
+  most = o->under_way < most ? most - o->under_way : 0;
+  if (most > fair) most = fair;
+  if (most > credit) most = credit;
+  return most > FRAME_DATA_MOST ? FRAME_DATA_MOST : most;
+}
 
 static void on_readable(struct watch *watch, uint32_t events) {
   (void)events;
@@ -15,7 +34,7 @@ static void on_readable(struct watch *watch, uint32_t events) {
 }
 
 void outlet_open(struct outlet *o, int fd, uint32_t stream, uint8_t type) {
-  *o = (struct outlet){.stream = stream, .type = type};
+  *o = (struct outlet){.stream = stream, .type = type, .trust = FIRST_TRUST};
   loop_add(&o->watch, fd, EPOLLIN | EPOLLET, on_readable);
 }
 
@@ -27,9 +46,7 @@ void outlet_close(struct outlet *o) {
 
 void outlet_pump(struct outlet *o) {
   while (o->watch.fd >= 0 && o->readable) {
-    uint32_t most = o->under_way < host_stream_window() ? host_stream_window() - o->under_way : 0;
-    if (most > host_credit()) most = host_credit();
-    if (most > FRAME_DATA_MOST) most = FRAME_DATA_MOST;
+    uint32_t most = may_send(o);
     uint8_t *space = most == 0 ? NULL : host_data_begin(most);
     if (space == NULL) return;
     long got = read(o->watch.fd, space, most);
@@ -53,5 +70,6 @@ void outlet_credit(struct outlet *o, uint32_t bytes) {
     return;
   }
   o->under_way -= bytes;
+  if (o->trust < HOST_MAX_WINDOW) o->trust += bytes;
   host_give_back(bytes);
 }

@@ -14,6 +14,7 @@ struct outlet {
   struct watch watch; /* fd -1: at its end */
   uint32_t stream;
   uint32_t under_way;
+  uint32_t trust; /* may be under way, at most: grows with what the host has taken */
   uint8_t type;
   bool readable;
   int failure; /* the errno that ended it, 0 for a plain end */

@@ -6,18 +6,26 @@ import { streamWindow } from './greeting.ts';
 import { type PorterLink, violation } from './link.ts';
 import { PayloadWriter } from './payload.ts';
 
+const promptBytes = 4 * 1024;
+
 export class CreditAccount {
   readonly #batch: Batch;
   /** Arrived and not yet given back. */
   #underWay = 0;
   #taken = 0;
 
-  constructor(link: PorterLink, stream: number) {
+  constructor(link: PorterLink, stream: number, onGivenBack: (bytes: number) => void = () => {}) {
     this.#batch = new Batch(() => {
-      link.send(frameType.credit, stream, new PayloadWriter().u32(this.#taken).end());
-      this.#underWay -= this.#taken;
+      const bytes = this.#taken;
+      link.send(frameType.credit, stream, new PayloadWriter().u32(bytes).end());
+      this.#underWay -= bytes;
       this.#taken = 0;
+      onGivenBack(bytes);
     });
+  }
+
+  get underWay(): number {
+    return this.#underWay;
   }
 
   arrived(bytes: number): void {
@@ -28,5 +36,12 @@ export class CreditAccount {
   taken(bytes: number): void {
     this.#taken += bytes;
     this.#batch.add(bytes);
+    // Most of what is under way was taken: porter may be waiting for just this.
+    if (this.#taken >= promptBytes && this.#taken * 2 >= this.#underWay) this.#batch.flush();
+  }
+
+  /** Gives back at once what was taken. */
+  flush(): void {
+    this.#batch.flush();
   }
 }

@@ -36,8 +36,12 @@ export class OutputQueue implements AsyncIterable<Buffer> {
       for (;;) {
         const next = this.#chunks.shift();
         if (next !== undefined) {
-          yield next.data;
-          next.taken();
+          try {
+            yield next.data;
+          } finally {
+            // Also when the reader stops here: what it got counts as taken, or the exec would never be over.
+            next.taken();
+          }
           continue;
         }
         if (this.#failure !== undefined) throw this.#failure;

@@ -3,12 +3,17 @@
 import type { Duplex } from 'node:stream';
 import { deferred } from '../lib/deferred.ts';
 import type { SallyportError } from '../protocol/errors.ts';
+import type { OnQuestion } from './dns-questions.ts';
 import { Exec, type ExecRequest, encodeExec, type Offsets } from './exec.ts';
 import { type Frame, frameType } from './frame.ts';
 import type { PorterWelcome } from './greeting.ts';
 import { type LinkOptions, PorterLink, type PorterNotice, violation } from './link.ts';
+import type { KnownListener, Listener, OnConnection } from './listener.ts';
 import type { OutputSink } from './output-sink.ts';
 import { PayloadReader, PayloadWriter } from './payload.ts';
+import type { SocketTarget, TcpTarget } from './socket-target.ts';
+import type { ConnectOptions, Tunnel } from './tunnel.ts';
+import { Tunnels } from './tunnels.ts';
 
 export type ExecState = 'running' | 'exited' | 'lingering' | 'forgotten';
 
@@ -30,12 +35,14 @@ export class Porter {
   readonly welcome: PorterWelcome;
   readonly #link: PorterLink;
   readonly #lists: Array<(list: readonly KnownExec[]) => void> = [];
+  readonly #tunnels: Tunnels;
   #nextStream: number;
 
   private constructor(link: PorterLink, welcome: PorterWelcome) {
     this.#link = link;
     this.welcome = welcome;
     this.#nextStream = welcome.highestStream + 1;
+    this.#tunnels = new Tunnels(link, welcome.inputWindow, () => this.reserveStream());
     link.onUnowned = (frame) => this.#onUnowned(frame);
   }
 
@@ -103,6 +110,35 @@ export class Porter {
     return await Promise.race([answer.promise, failure]);
   }
 
+  /** A connection to something that listens inside. */
+  async connect(target: SocketTarget, options: ConnectOptions = {}): Promise<Tunnel> {
+    return await this.#tunnels.connect(target, options);
+  }
+
+  /** From now on whoever connects to this address inside is connected to `onConnection`. Port 0 is any that is free. */
+  async listen(target: SocketTarget, onConnection: OnConnection): Promise<Listener> {
+    return await this.#tunnels.listen(target, onConnection);
+  }
+
+  /** Answers DNS at this address inside, by UDP and TCP. */
+  async listenDns(target: TcpTarget, onQuestion: OnQuestion): Promise<Listener> {
+    return await this.#tunnels.listenDns(target, onQuestion);
+  }
+
+  /** All listeners, also those of an earlier host, which refuse everything until this was called. */
+  async listeners(): Promise<readonly KnownListener[]> {
+    return await this.#tunnels.list();
+  }
+
+  /** Goes on with a listener of an earlier host. */
+  resumeListener(known: KnownListener, onConnection: OnConnection): Listener {
+    return this.#tunnels.resume(known, { onConnection });
+  }
+
+  resumeDns(known: KnownListener, onQuestion: OnQuestion): Listener {
+    return this.#tunnels.resume(known, { onQuestion });
+  }
+
   #adopt(exec: Exec): boolean {
     const { failure } = this.#link;
     if (failure !== undefined) exec.fail(failure);
@@ -113,6 +149,7 @@ export class Porter {
   #onUnowned(frame: Frame): void {
     // Credit for input that arrived just when the program ended.
     if (frame.type === frameType.credit && frame.stream !== 0 && frame.stream < this.#nextStream) return;
+    if (this.#tunnels.onUnowned(frame)) return;
     const waiting = frame.type === frameType.execList ? this.#lists.shift() : undefined;
     if (waiting === undefined) {
       throw violation(`frame ${frame.type} for stream ${frame.stream}, which is not open`);

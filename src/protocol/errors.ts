@@ -165,6 +165,22 @@ export const errorRegistry = {
     summary: 'What was asked for is not allowed, and nothing was made.',
     advice: 'Ask for less, as the message says.',
   },
+  tunnel_failed: {
+    kind: 'unavailable',
+    summary: 'Nothing inside the sandbox took the connection.',
+    advice:
+      'Check that the program inside listens at this address and port, and has not too many connections.',
+  },
+  tunnel_reset: {
+    kind: 'unavailable',
+    summary: 'A connection into or out of the sandbox was reset.',
+    advice: 'The program at the other end dropped it; connect again.',
+  },
+  listen_failed: {
+    kind: 'conflict',
+    summary: 'The sandbox could not listen at this address.',
+    advice: 'Something inside may use it already, or it is no address of the sandbox; choose another.',
+  },
   usage: {
     kind: 'invalid',
     summary: 'The command line or an option value is wrong.',
