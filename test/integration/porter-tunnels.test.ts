@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { dockerBoxEngine } from '../../src/engines/docker/box-engine.ts';
-import { standardBox } from '../../src/policy/hardening.ts';
+import { hardenedBox } from '../../src/policy/hardening.ts';
 import { readPorterBinary } from '../../src/porter/binary.ts';
 import { Porter } from '../../src/porter/porter.ts';
 import { testEngine } from '../support/engine.ts';
@@ -13,7 +13,7 @@ import { heard, readAll } from '../support/sockets.ts';
 async function openBox(): Promise<Porter> {
   const { connection, image, labels } = testEngine();
   const engine = dockerBoxEngine(connection, readPorterBinary);
-  const box = standardBox({
+  const box = hardenedBox({
     name: `sallyport-test-${randomBytes(6).toString('hex')}`,
     image,
     porterVolume: await engine.providePorter(image),
