@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "files.h"
 #include "host.h"
 #include "input.h"
 #include "loop.h"
@@ -121,10 +122,12 @@ static void main_exited(struct exec *e, int status, bool left_some) {
   if (left_some) e->left = tree_count(e->supervisor, 0).alive;
 }
 
+static int is_ours(pid_t pid) { return exec_is_supervisor(pid) || files_is_worker(pid); }
+
 /* Killed from inside: what it supervised now hangs below porter itself, and goes. */
 static void supervisor_lost(struct exec *e) {
   e->flags |= EXIT_SUPERVISOR_LOST;
-  e->killed += tree_kill_strangers(exec_is_supervisor);
+  e->killed += tree_kill_strangers(is_ours);
   notice(NOTICE_SUPERVISOR_LOST, e->killed, "a supervisor was killed");
   main_exited(e, SIGKILL, false);
 }

@@ -20,6 +20,7 @@
 #include "die.h"
 #include "doors.h"
 #include "exec.h"
+#include "files.h"
 #include "host.h"
 #include "loop.h"
 #include "message.h"
@@ -54,7 +55,7 @@ static void on_ping(const struct frame *frame) {
 static void on_frame(const struct frame *frame) {
   const uint8_t *payload;
   uint32_t length;
-  if ((frame->flags & FRAME_MORE) != 0 && frame->type != FRAME_EXEC) {
+  if ((frame->flags & FRAME_MORE) != 0 && frame->type != FRAME_EXEC && frame->type != FRAME_FILE) {
     host_violation("a long message where none is allowed");
     return;
   }
@@ -66,12 +67,16 @@ static void on_frame(const struct frame *frame) {
       if (frame->stream == 0 || frame->stream >= 0x80000000u) host_violation("a stream number that is not the host's");
       else if (message_add(frame, &payload, &length)) exec_request(frame->stream, payload, length);
       break;
+    case FRAME_FILE:
+      if (frame->stream == 0 || frame->stream >= 0x80000000u) host_violation("a stream number that is not the host's");
+      else if (message_add(frame, &payload, &length)) files_request(frame->stream, payload, length);
+      break;
     case FRAME_EXECS:
       exec_list();
       break;
     default:
       /* A frame for something that ended meanwhile is nobody's fault. */
-      exec_frame(frame);
+      if (!exec_frame(frame)) files_frame(frame);
       break;
   }
 }
@@ -80,17 +85,20 @@ static void on_host_replaced(void) {
   host_is_gone = false;
   message_reset();
   exec_host_replaced();
+  files_host_replaced();
 }
 
 static void on_host_gone(void) {
   host_is_gone = true;
   message_reset();
   exec_host_replaced();
+  files_host_replaced();
 }
 
 static void reap(void) {
   int status;
-  while (waitpid(-1, &status, WNOHANG) > 0) continue;
+  pid_t pid;
+  while ((pid = waitpid(-1, &status, WNOHANG)) > 0) files_reaped(pid);
 }
 
 /* From outside the pid namespace the sender is 0. Where porter is not PID 1, whoever started it may also end it. */
@@ -162,6 +170,8 @@ static void run(void) {
   while (!time_to_stop(now_ms)) {
     host_flush();
     int due_ms = exec_pump(now_ms);
+    int files_ms = files_pump(now_ms);
+    if (files_ms >= 0 && (due_ms < 0 || files_ms < due_ms)) due_ms = files_ms;
     int doors_ms = doors_expire(now_ms);
     if (doors_ms >= 0 && (due_ms < 0 || doors_ms < due_ms)) due_ms = doors_ms;
     if (stop_at_ms != 0 && (due_ms < 0 || due_ms > 20)) due_ms = 20;

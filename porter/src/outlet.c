@@ -7,7 +7,12 @@
 
 #include "host.h"
 
-enum { FRAME_DATA_MOST = 32 * 1024 };
+enum {
+  FRAME_DATA_MOST = 32 * 1024,
+  /* While some is under way, less than this is not worth a frame. */
+  FRAME_DATA_LEAST = 1024,
+  SHARE = 4,
+};
 
 static void on_readable(struct watch *watch, uint32_t events) {
   (void)events;
@@ -27,8 +32,11 @@ void outlet_close(struct outlet *o) {
 
 void outlet_pump(struct outlet *o) {
   while (o->watch.fd >= 0 && o->readable) {
-    uint32_t most = o->under_way < host_stream_window() ? host_stream_window() - o->under_way : 0;
-    if (most > host_credit()) most = host_credit();
+    /* Never more than a part of what is left: so many slow readers as there may be, the connection stays usable. */
+    uint32_t share = host_credit() / SHARE;
+    if (share > host_stream_window()) share = host_stream_window();
+    uint32_t most = o->under_way < share ? share - o->under_way : 0;
+    if (most < FRAME_DATA_LEAST && o->under_way > 0) return;
     if (most > FRAME_DATA_MOST) most = FRAME_DATA_MOST;
     uint8_t *space = most == 0 ? NULL : host_data_begin(most);
     if (space == NULL) return;

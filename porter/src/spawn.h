@@ -49,5 +49,7 @@ int spawn_start(const struct spawn *request, struct spawned *result);
 
 /* Closes every descriptor from `first` on. */
 void close_from(int first);
+/* What the sandbox runs is a better victim than what keeps it, and than what else the machine runs. */
+void raise_oom_score(void);
 
 #endif

@@ -28,5 +28,7 @@ export class CreditAccount {
   taken(bytes: number): void {
     this.#taken += bytes;
     this.#batch.add(bytes);
+    // Nothing more is here: porter may be waiting for room, and nobody gains by letting it wait.
+    if (this.#taken === this.#underWay) this.#batch.flush();
   }
 }

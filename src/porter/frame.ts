@@ -27,6 +27,8 @@ export const frameType = {
   forget: 0x15,
   execs: 0x16,
   resume: 0x17,
+  file: 0x20,
+  cancel: 0x21,
   welcome: 0x81,
   refused: 0x82,
   superseded: 0x83,
@@ -38,6 +40,8 @@ export const frameType = {
   exit: 0x93,
   notStarted: 0x94,
   execList: 0x95,
+  data: 0xa0,
+  done: 0xa1,
 } as const;
 
 export interface Frame {

@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream';
 import { deferred } from '../lib/deferred.ts';
 import type { SallyportError } from '../protocol/errors.ts';
 import { Exec, type ExecRequest, encodeExec, type Offsets } from './exec.ts';
+import { Files } from './files.ts';
 import { type Frame, frameType } from './frame.ts';
 import type { PorterWelcome } from './greeting.ts';
 import { type LinkOptions, PorterLink, type PorterNotice, violation } from './link.ts';
@@ -25,6 +26,7 @@ export interface KnownExec {
 
 export class Porter {
   readonly welcome: PorterWelcome;
+  readonly files: Files;
   readonly #link: PorterLink;
   readonly #lists: Array<(list: readonly KnownExec[]) => void> = [];
   #nextStream: number;
@@ -34,6 +36,11 @@ export class Porter {
     this.welcome = welcome;
     this.#nextStream = welcome.highestStream + 1;
     link.onUnowned = (frame) => this.#onUnowned(frame);
+    this.files = new Files({
+      link,
+      inputWindow: welcome.inputWindow,
+      reserveStream: () => this.reserveStream(),
+    });
   }
 
   static async open(stream: Duplex, options: LinkOptions): Promise<Porter> {
