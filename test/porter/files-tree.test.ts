@@ -61,7 +61,7 @@ describe('a tree', () => {
     expect(await readlink(at('a', 'link'))).toBe('/etc/passwd');
     const got = await keep(files.getTree(at()));
     expect(got.size).toBe(10);
-    expect(got.get('a/big')?.content).toEqual(big);
+    expect(got.get('a/big')?.content.equals(big)).toBe(true);
     expect(got.get('a/b/run')).toMatchObject({ kind: 'file', mode: 0o755, mtimeNs, sizeBytes: 2 });
     expect(got.get('a/link')).toMatchObject({ kind: 'link', mtimeNs, target: Buffer.from('/etc/passwd') });
     expect(got.get('locked')).toMatchObject({ kind: 'directory', mode: 0o500 });
