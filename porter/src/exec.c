@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "files.h"
 #include "host.h"
 #include "input.h"
 #include "loop.h"
@@ -145,6 +146,8 @@ static void main_exited(struct exec *e, int status, bool left_some) {
   for (int c = 0; c < CHANNELS; c++) e->drain_to[c] = e->output[c].ring.end + output_waiting(&e->output[c]);
   if (left_some) e->left = tree_count(e->supervisor, 0).alive;
 }
+
+static int is_ours(pid_t pid) { return exec_is_supervisor(pid) || files_is_worker(pid); }
 
 /* Killed from inside: what it supervised hangs below porter itself as soon as the supervisor is reaped, and goes. */
 static void supervisor_lost(struct exec *e) {
@@ -379,7 +382,7 @@ static void keep_memory_limit(struct exec *e, uint64_t now_ms) {
 }
 
 static uint32_t kill_all(struct exec *e) {
-  if (e->lost) return tree_kill_strangers(exec_is_supervisor);
+  if (e->lost) return tree_kill_strangers(is_ours);
   /* A supervisor that was stopped from inside could not reap. */
   kill(e->supervisor, SIGCONT);
   return tree_kill(e->supervisor);

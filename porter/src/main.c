@@ -19,6 +19,7 @@
 #include "die.h"
 #include "doors.h"
 #include "exec.h"
+#include "files.h"
 #include "host.h"
 #include "listeners.h"
 #include "loop.h"
@@ -57,7 +58,7 @@ static void on_ping(const struct frame *frame) {
 static void on_frame(const struct frame *frame) {
   const uint8_t *payload;
   uint32_t length;
-  if ((frame->flags & FRAME_MORE) != 0 && frame->type != FRAME_EXEC) {
+  if ((frame->flags & FRAME_MORE) != 0 && frame->type != FRAME_EXEC && frame->type != FRAME_FILE) {
     host_violation("a long message where none is allowed");
     return;
   }
@@ -72,12 +73,19 @@ static void on_frame(const struct frame *frame) {
         message_reset();
       }
       break;
+    case FRAME_FILE:
+      if (frame->stream == 0 || frame->stream >= 0x80000000u) host_violation("a stream number that is not the host's");
+      else if (message_add(frame, &payload, &length)) {
+        files_request(frame->stream, payload, length);
+        message_reset();
+      }
+      break;
     case FRAME_EXECS:
       exec_list();
       break;
     default:
       /* A frame for something that ended meanwhile is nobody's fault. */
-      if (!exec_frame(frame) && !tunnels_frame(frame)) listeners_frame(frame);
+      if (!exec_frame(frame) && !files_frame(frame) && !tunnels_frame(frame)) listeners_frame(frame);
       break;
   }
 }
@@ -85,6 +93,7 @@ static void on_frame(const struct frame *frame) {
 static void end_what_was_the_hosts(void) {
   message_reset();
   exec_host_replaced();
+  files_host_replaced();
   tunnels_host_gone();
   listeners_host_gone();
 }
@@ -101,7 +110,8 @@ static void on_host_gone(void) {
 
 static void reap(void) {
   int status;
-  while (waitpid(-1, &status, WNOHANG) > 0) continue;
+  pid_t pid;
+  while ((pid = waitpid(-1, &status, WNOHANG)) > 0) files_reaped(pid);
 }
 
 /* From outside the pid namespace the sender is 0. Where porter is not PID 1, whoever started it may also end it. */
@@ -171,7 +181,7 @@ static bool time_to_stop(uint64_t now_ms) {
 
 /* Each turn begins with another part, so that none is always the last to find the queue full. */
 static int pump_all(uint64_t now_ms) {
-  static int (*const parts[])(uint64_t) = {exec_pump, tunnels_pump, listeners_pump};
+  static int (*const parts[])(uint64_t) = {exec_pump, files_pump, tunnels_pump, listeners_pump};
   enum { PARTS = sizeof parts / sizeof *parts };
   static uint32_t first;
   int due_ms = doors_expire(now_ms);

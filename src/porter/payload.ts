@@ -67,6 +67,11 @@ export class PayloadReader {
     return Number(value);
   }
 
+  /** For what code inside may set to any value: times, sizes, inodes. */
+  bigU64(): bigint {
+    return this.#take(8).readBigUInt64LE();
+  }
+
   bytes(): Buffer {
     return this.#take(this.u32());
   }

@@ -5,6 +5,7 @@ import { deferred } from '../lib/deferred.ts';
 import type { SallyportError } from '../protocol/errors.ts';
 import type { OnQuestion } from './dns-questions.ts';
 import { Exec, type ExecRequest, encodeExec, type Offsets } from './exec.ts';
+import { Files } from './files.ts';
 import { type Frame, frameType } from './frame.ts';
 import type { PorterWelcome } from './greeting.ts';
 import { type LinkOptions, PorterLink, type PorterNotice, violation } from './link.ts';
@@ -33,6 +34,7 @@ export interface KnownExec {
 
 export class Porter {
   readonly welcome: PorterWelcome;
+  readonly files: Files;
   readonly #link: PorterLink;
   readonly #lists: Array<(list: readonly KnownExec[]) => void> = [];
   readonly #tunnels: Tunnels;
@@ -44,6 +46,11 @@ export class Porter {
     this.#nextStream = welcome.highestStream + 1;
     this.#tunnels = new Tunnels(link, welcome.inputWindow, () => this.reserveStream());
     link.onUnowned = (frame) => this.#onUnowned(frame);
+    this.files = new Files({
+      link,
+      inputWindow: welcome.inputWindow,
+      reserveStream: () => this.reserveStream(),
+    });
   }
 
   static async open(stream: Duplex, options: LinkOptions): Promise<Porter> {

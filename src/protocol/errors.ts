@@ -181,6 +181,36 @@ export const errorRegistry = {
     summary: 'The sandbox could not listen at this address.',
     advice: 'Something inside may use it already, or it is no address of the sandbox; choose another.',
   },
+  file_not_found: {
+    kind: 'not_found',
+    summary: 'There is no such file or directory in the sandbox.',
+    advice: 'Check the path; list the directory above it to see what is there.',
+  },
+  file_denied: {
+    kind: 'permission',
+    summary: "The sandbox's user may not do this with the file.",
+    advice: 'Use a path that the sandbox user may write to, such as the workspace or /tmp.',
+  },
+  file_conflict: {
+    kind: 'conflict',
+    summary: 'What is there already stands in the way of the file operation.',
+    advice: 'Remove or rename what is there, or allow it to be replaced.',
+  },
+  file_invalid: {
+    kind: 'invalid',
+    summary: 'The file operation does not fit what the path names.',
+    advice: 'Only regular files are read and written; use an absolute path of the right kind.',
+  },
+  file_no_space: {
+    kind: 'exhausted',
+    summary: 'The sandbox has no space, or too little of something else, for the file operation.',
+    advice: 'Remove files inside the sandbox, or give it larger limits.',
+  },
+  file_failed: {
+    kind: 'internal',
+    summary: 'A file operation inside the sandbox failed.',
+    advice: 'Read the reason above; try again if the file was in use.',
+  },
   usage: {
     kind: 'invalid',
     summary: 'The command line or an option value is wrong.',

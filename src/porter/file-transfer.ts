@@ -1,0 +1,51 @@
+/** Data of a file operation on its way: what the caller gives goes in, a page of a directory comes out. */
+
+import type { FileStream } from './file-stream.ts';
+import { violation } from './link.ts';
+import { RecordDecoder } from './record-decoder.ts';
+import { type FileKind, readKind } from './stat-record.ts';
+
+export interface DirectoryEntry {
+  readonly kind: FileKind;
+  /** Any bytes but `/` and NUL. */
+  readonly name: Buffer;
+}
+
+export const pageEntries = 1024;
+const maxNameBytes = 255;
+
+export function refuse(reason: string): never {
+  throw violation(reason);
+}
+
+export async function readPage(stream: FileStream): Promise<readonly DirectoryEntry[]> {
+  const decoder = new RecordDecoder(maxNameBytes);
+  const page: DirectoryEntry[] = [];
+  for await (const chunk of stream.data()) {
+    stream.trust(() => {
+      for (const { kind, bytes } of decoder.push(chunk)) {
+        if (bytes.length === 0 || bytes.includes('/') || bytes.includes(0)) refuse('a name that is none');
+        if (page.push({ kind: readKind(kind), name: bytes }) > pageEntries) refuse('a page that is too long');
+      }
+    });
+  }
+  stream.trust(() => decoder.end());
+  return page;
+}
+
+/** What comes from the caller may fail as well: then nothing half-written takes the file's place. */
+export async function feed(
+  stream: FileStream,
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+): Promise<void> {
+  try {
+    for await (const chunk of chunks) {
+      const { buffer, byteOffset, byteLength } = chunk;
+      if (!(await stream.input.write(Buffer.from(buffer, byteOffset, byteLength)))) return;
+    }
+    stream.input.end();
+  } catch (error) {
+    stream.cancel(error);
+    throw error;
+  }
+}

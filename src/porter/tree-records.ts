@@ -1,0 +1,117 @@
+/**
+ * The records of a whole tree in one stream: docs/protocol.md, section 6.
+ *
+ * What comes from porter is hostile. The decoder lets no path through that is absolute, has an empty, `.` or `..` part or a
+ * NUL. It does not remember what came before: whoever writes entries to a disk must still not follow a link that an earlier
+ * entry made.
+ */
+
+import { violation } from './link.ts';
+import { type FileKind, kindNumber, readKind } from './stat-record.ts';
+
+export interface TreeHeader {
+  /** `other`: something that is there and is not sent (a FIFO, a device, a file that may not be read). */
+  readonly kind: FileKind;
+  /** Relative to the tree's root. */
+  readonly path: Buffer;
+  readonly mode: number;
+  /** 0: unknown, or not to be set. */
+  readonly mtimeNs: bigint;
+  /** Of a file; 0 for all others. */
+  readonly sizeBytes: number;
+  /** Of a link; empty for all others. */
+  readonly target: Buffer;
+}
+
+const fixedBytes = 24;
+const maxPathBytes = 4096;
+
+export function encodeTreeHeader(header: TreeHeader): Buffer {
+  const { path, target } = header;
+  const out = Buffer.allocUnsafe(fixedBytes + 8 + path.length + target.length);
+  out.writeUInt32LE(kindNumber(header.kind), 0);
+  out.writeUInt32LE(header.mode, 4);
+  out.writeBigUInt64LE(header.mtimeNs, 8);
+  out.writeBigUInt64LE(BigInt(header.sizeBytes), 16);
+  out.writeUInt32LE(path.length, fixedBytes);
+  path.copy(out, fixedBytes + 4);
+  out.writeUInt32LE(target.length, fixedBytes + 4 + path.length);
+  target.copy(out, fixedBytes + 8 + path.length);
+  return out;
+}
+
+export type TreeEvent =
+  | { readonly type: 'entry'; readonly header: TreeHeader }
+  | { readonly type: 'body'; readonly data: Buffer };
+
+export class TreeDecoder {
+  /** The beginning of a header; at most one header long. */
+  #pending: Buffer = Buffer.alloc(0);
+  #bodyLeft = 0;
+
+  /** Each file's entry is followed by as much body as its header says, in pieces. */
+  *push(chunk: Buffer): Generator<TreeEvent> {
+    let rest = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
+    while (rest.length > 0) {
+      if (this.#bodyLeft > 0) {
+        const data = rest.subarray(0, this.#bodyLeft);
+        this.#bodyLeft -= data.length;
+        rest = rest.subarray(data.length);
+        yield { type: 'body', data };
+        continue;
+      }
+      const length = headerLength(rest);
+      if (length === undefined || rest.length < length) break;
+      const header = readHeader(rest.subarray(0, length));
+      rest = rest.subarray(length);
+      this.#bodyLeft = header.sizeBytes;
+      yield { type: 'entry', header };
+    }
+    this.#pending = rest.length === 0 ? rest : Buffer.from(rest);
+  }
+
+  end(): void {
+    if (this.#pending.length > 0 || this.#bodyLeft > 0) throw violation('a tree that breaks off');
+  }
+}
+
+/** Undefined when not even the lengths are there yet. */
+function headerLength(bytes: Buffer): number | undefined {
+  if (bytes.length < fixedBytes + 4) return undefined;
+  const pathBytes = bytes.readUInt32LE(fixedBytes);
+  if (pathBytes > maxPathBytes) throw violation(`a path of ${pathBytes} bytes`);
+  const targetAt = fixedBytes + 4 + pathBytes;
+  if (bytes.length < targetAt + 4) return undefined;
+  const targetBytes = bytes.readUInt32LE(targetAt);
+  if (targetBytes > maxPathBytes) throw violation(`a link of ${targetBytes} bytes`);
+  return targetAt + 4 + targetBytes;
+}
+
+function readHeader(bytes: Buffer): TreeHeader {
+  const pathBytes = bytes.readUInt32LE(fixedBytes);
+  const size = bytes.readBigUInt64LE(16);
+  const header = {
+    kind: readKind(bytes.readUInt32LE(0)),
+    mode: bytes.readUInt32LE(4),
+    mtimeNs: bytes.readBigUInt64LE(8),
+    sizeBytes: Number(size),
+    path: Buffer.from(bytes.subarray(fixedBytes + 4, fixedBytes + 4 + pathBytes)),
+    target: Buffer.from(bytes.subarray(fixedBytes + 8 + pathBytes)),
+  };
+  if (size > BigInt(Number.MAX_SAFE_INTEGER)) throw violation('a size beyond all files');
+  if (header.mode > 0o777) throw violation(`mode ${header.mode}`);
+  if (header.kind !== 'file' && header.sizeBytes !== 0) throw violation('content of what is not a file');
+  if ((header.kind === 'link') !== header.target.length > 0) throw violation('a target without a link');
+  if (!isTreePath(header.path) || header.target.includes(0)) throw violation('a path that leads elsewhere');
+  return header;
+}
+
+/** Not absolute, and without empty, `.` or `..` part. */
+export function isTreePath(path: Buffer): boolean {
+  if (path.length > maxPathBytes || path.includes(0)) return false;
+  // As latin1 each byte is one character, so nothing in a name can look like a slash or a dot that is none.
+  return path
+    .toString('latin1')
+    .split('/')
+    .every((part) => part !== '' && part !== '.' && part !== '..');
+}

@@ -1,0 +1,79 @@
+/** File operations in a real sandbox: as its own user, under its own limits. */
+
+import { randomBytes } from 'node:crypto';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { dockerBoxEngine } from '../../src/engines/docker/box-engine.ts';
+import { hardenedBox } from '../../src/policy/hardening.ts';
+import { profiles } from '../../src/policy/profiles.ts';
+import { readPorterBinary } from '../../src/porter/binary.ts';
+import { Porter } from '../../src/porter/porter.ts';
+import { ownedLabels } from '../../src/protocol/labels.ts';
+import { testEngine } from '../support/engine.ts';
+import { gather } from '../support/porter-files.ts';
+
+async function sandbox(): Promise<Porter> {
+  const { connection, image, labels } = testEngine();
+  const engine = dockerBoxEngine(connection, readPorterBinary);
+  const box = hardenedBox({
+    name: `sallyport-test-${randomBytes(4).toString('hex')}`,
+    image,
+    porterVolume: await engine.providePorter(image),
+    labels: labels(ownedLabels('sandbox')),
+    endsWithHost: true,
+    memoryBytes: 256 * 2 ** 20,
+  });
+  const id = await engine.create(box);
+  onTestFinished(() => engine.remove(id));
+  const door = await engine.attach(id);
+  await engine.start(id);
+  const porter = await Porter.open(door, { epoch: 1, token: randomBytes(32), timeoutMs: 20_000 });
+  onTestFinished(() => porter.close());
+  return porter;
+}
+
+describe('files of a sandbox', () => {
+  it("are the sandbox user's, and only what that user may touch", async () => {
+    const { files } = await sandbox();
+    expect(await files.write('/tmp/file', Buffer.from('inside'))).toMatchObject({
+      uid: profiles.standard.user.uid,
+      gid: profiles.standard.user.uid,
+      mode: 0o644,
+    });
+    expect((await files.readAll('/tmp/file', 100)).toString()).toBe('inside');
+    await expect(files.write('/etc/planted', Buffer.from('x'))).rejects.toMatchObject({
+      code: 'file_denied',
+    });
+    await expect(files.write('/etc/passwd', Buffer.from('x'), { how: 'truncate' })).rejects.toMatchObject({
+      code: 'file_denied',
+    });
+    await expect(files.remove('/etc', { recursive: true })).rejects.toMatchObject({ kind: 'permission' });
+    // Of porter itself nothing is to be had.
+    await expect(gather(files.list('/proc/1/fd'))).rejects.toMatchObject({ code: 'file_denied' });
+    await expect(gather(files.read('/proc/self/mem'))).rejects.toMatchObject({ code: 'file_denied' });
+  });
+
+  it('make the round trip as a tree, are watched, and run out of space with a typed error', async () => {
+    const { files } = await sandbox();
+    await files.mkdir('/tmp/tree');
+    const events = files.watch('/tmp', { recursive: true });
+    expect((await events.next()).value).toMatchObject({ kind: 'ready' });
+    await files.putTree('/tmp/tree', [
+      { kind: 'directory', path: 'd' },
+      { kind: 'file', path: 'd/run', mode: 0o755, body: Buffer.from('#!') },
+    ]);
+    expect((await events.next()).value).toMatchObject({ kind: 'created', path: Buffer.from('tree/d') });
+    await events.return(undefined);
+    expect(await gather(files.getTree('/tmp/tree'))).toMatchObject([
+      { mode: 0o755 },
+      { mode: 0o755, sizeBytes: 2 },
+    ]);
+    const endless = async function* (): AsyncGenerator<Buffer> {
+      for (const block = Buffer.alloc(2 ** 20); ; ) yield block;
+    };
+    await expect(files.write('/tmp/full', endless())).rejects.toMatchObject({
+      code: 'file_no_space',
+      details: { errno: 28 },
+    });
+    expect((await gather(files.list('/tmp'))).map(({ name }) => name.toString())).toEqual(['tree']);
+  });
+});
