@@ -71,7 +71,7 @@ describe('a tree', () => {
     expect(order.indexOf('a/b')).toBeLessThan(order.indexOf('a/b/run'));
   });
 
-  it('of 10,000 small files makes the round trip in seconds', async () => {
+  it('of 10,000 small files makes the round trip', async () => {
     const { files, at } = await filesInFolder();
     const tree = function* (): Generator<TreeSource> {
       for (let folder = 0; folder < 100; folder++) {
@@ -80,15 +80,10 @@ describe('a tree', () => {
           yield file(`d${folder}/f${index}`, `content ${folder} ${index}`);
       }
     };
-    const from = performance.now();
     expect(await files.putTree(at(), tree())).toBe(10_100);
-    const between = performance.now();
     const got = await keep(files.getTree(at()));
-    const to = performance.now();
     expect(got.size).toBe(10_100);
     expect(got.get('d42/f17')?.content.toString()).toBe('content 42 17');
-    expect(between - from).toBeLessThan(5000);
-    expect(to - between).toBeLessThan(5000);
   });
 
   it('tells by name what it does not send', async () => {
