@@ -18,9 +18,9 @@ import {
   openRelay,
   type PorterChild,
   plainEnv,
-  readUntil,
   runIn,
   startPorter,
+  Transcript,
   testToken,
 } from '../support/porter-child.ts';
 
@@ -231,7 +231,9 @@ describe('a host that dies in the middle of a frame', () => {
       await once(relay.child, 'exit');
       porter = await greet(openRelay(child).stream, ++epoch);
       const known = await porter.list();
-      expect(known.filter(({ state }) => state !== 'forgotten').length).toBeLessThanOrEqual(cut === length ? 1 : 0);
+      expect(known.filter(({ state }) => state !== 'forgotten').length).toBeLessThanOrEqual(
+        cut === length ? 1 : 0,
+      );
       // Whether it arrived or not, asking again starts it if, and only if, it was not started.
       const { exec, stdout } = capture(porter, request(['sh', '-c', 'echo once']), stream);
       expect(await collect(stdout)).toBe('once\n');
@@ -251,8 +253,7 @@ describe('a request that is repeated', () => {
     const second = await greet(openRelay(child).stream, 2);
     const { exec, stdout } = capture(second, count, 1);
     expect(await exec.started).toBe(pid);
-    const reader = stdout[Symbol.asyncIterator]();
-    expect(await readUntil(reader, 'started')).toBe('started\n');
+    await new Transcript(stdout).until('started\n');
     expect(await second.list()).toHaveLength(1);
   });
 
