@@ -136,6 +136,17 @@ describe('a terminal', () => {
     expect(screen.text).toBe(`ready\r\n${expected}`);
   });
 
+  it('is not hung up because a program closed its output before it ended', async () => {
+    const porter = await connectPorter();
+    for (let round = 0; round < 100; round++) {
+      const { exec, screen } = await terminal(porter, 'echo ready; exec cat');
+      await screen.until('ready');
+      exec.endStdin();
+      expect(await exec.result).toMatchObject({ exitCode: 0 });
+      exec.forget();
+    }
+  });
+
   it('carries all that a full-screen program writes', async () => {
     const porter = await connectPorter();
     const script = 'for i in $(seq 2000); do printf "\\033[2J\\033[%d;%dH%05d\\033[7mx\\033[0m" 3 4 $i; done';
