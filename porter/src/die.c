@@ -1,16 +1,17 @@
 #include "die.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "text.h"
+
 void die(const char *what) {
-  dprintf(2, "porter: %s\n", what);
+  complain(what, NULL);
   exit(125);
 }
 
 void die_errno(const char *what) {
-  dprintf(2, "porter: %s: %s\n", what, strerror(errno));
+  complain(what, ": ", strerror(errno), NULL);
   exit(125);
 }

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -18,6 +18,7 @@
 #include "host.h"
 #include "input.h"
 #include "loop.h"
+#include "text.h"
 #include "tree.h"
 #include "version.h"
 #include "wire.h"
@@ -213,8 +214,10 @@ static void on_connection(struct watch *watch, uint32_t events) {
 static socklen_t relay_address(struct sockaddr_un *address, int porter_pid) {
   *address = (struct sockaddr_un){.sun_family = AF_UNIX};
   /* Abstract: no file, bound to the sandbox's network namespace. The name has no closing zero. */
-  int length = snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "sallyport-porter.%d", porter_pid);
-  return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+  struct text name = {.data = address->sun_path + 1, .capacity = sizeof address->sun_path - 1};
+  text_add(&name, "sallyport-porter.");
+  text_number(&name, (uint64_t)porter_pid);
+  return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + name.length);
 }
 
 void doors_open(int in_fd, int out_fd) {

@@ -2,12 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include "loop.h"
+#include "text.h"
 
 enum {
   /* Data that waits to be written. Small, so that control frames and other streams do not wait behind it for long. */
@@ -77,7 +77,7 @@ static void lose(void) {
 }
 
 void host_violation(const char *what) {
-  dprintf(2, "porter: the host broke the protocol: %s\n", what);
+  complain("the host broke the protocol: ", what, NULL);
   lose();
 }
 

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -25,6 +24,7 @@
 #include "message.h"
 #include "notice.h"
 #include "seccomp.h"
+#include "text.h"
 #include "tree.h"
 #include "version.h"
 
@@ -187,8 +187,14 @@ int main(int argc, char **argv) {
   if (argc >= 2 && strcmp(argv[1], "relay") == 0) return doors_relay(argc > 2 ? atoi(argv[2]) : 1);
   for (int i = 1; i < argc; i++) {
     if (strcmp(argv[i], "--version") == 0) {
-      printf("porter %s protocol %d.%d\n", PORTER_BUILD_ID, PROTOCOL_MAJOR, PROTOCOL_MINOR);
-      return 0;
+      char line[64];
+      struct text t = {.data = line, .capacity = sizeof line};
+      text_add(&t, "porter " PORTER_BUILD_ID " protocol ");
+      text_number(&t, PROTOCOL_MAJOR);
+      text_add(&t, ".");
+      text_number(&t, PROTOCOL_MINOR);
+      text_add(&t, "\n");
+      return write(1, line, t.length) == (long)t.length ? 0 : 1;
     }
     if (strncmp(argv[i], "--nofile=", 9) == 0) limit_open_files(argv[i] + 9);
     else if (strcmp(argv[i], "--exit-with-host") == 0) exit_with_host = true;

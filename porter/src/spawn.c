@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -16,6 +15,7 @@
 
 #include "doors.h"
 #include "seccomp.h"
+#include "text.h"
 
 static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -44,8 +44,11 @@ static int exec_search(char **argv, char **envp) {
   const char *end;
   for (const char *dir = search_path(envp);; dir = end + 1) {
     end = strchrnul(dir, ':');
-    int length = snprintf(file, sizeof file, "%.*s%s%s", (int)(end - dir), dir, end == dir ? "" : "/", name);
-    if (length > 0 && (size_t)length < sizeof file) {
+    struct text text = {.data = file, .capacity = sizeof file};
+    text_bytes(&text, dir, (size_t)(end - dir));
+    if (end != dir) text_add(&text, "/");
+    text_add(&text, name);
+    if (!text.cut) {
       execve(file, argv, envp);
       if (errno == EACCES) failure = EACCES;
       else if (errno != ENOENT && errno != ENOTDIR) return errno;

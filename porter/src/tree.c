@@ -5,12 +5,12 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "die.h"
+#include "text.h"
 
 enum { MOST_ROUNDS = 200 };
 
@@ -28,7 +28,11 @@ struct table {
 
 static bool read_file(pid_t pid, const char *name, char *text, size_t size) {
   char path[64];
-  snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+  struct text t = {.data = path, .capacity = sizeof path};
+  text_add(&t, "/proc/");
+  text_number(&t, (uint64_t)pid);
+  text_add(&t, "/");
+  text_add(&t, name);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
   long got = read(fd, text, size - 1);
@@ -43,9 +47,9 @@ static bool read_process(pid_t pid, struct process *process) {
   char text[512];
   if (!read_file(pid, "stat", text, sizeof text)) return false;
   char *after = strrchr(text, ')');
-  char state;
-  int parent;
-  if (after == NULL || sscanf(after + 1, " %c %d", &state, &parent) != 2) return false;
+  if (after == NULL || strlen(after) < 5) return false;
+  char state = after[2];
+  pid_t parent = atoi(after + 4);
   *process = (struct process){.pid = pid, .parent = parent, .dead = state == 'Z' || state == 'X'};
   return true;
 }
@@ -95,9 +99,9 @@ static void mark(struct table *table, pid_t root, int (*is_known)(pid_t pid)) {
 
 static uint64_t resident_bytes(pid_t pid) {
   char text[128];
-  unsigned long long size, resident;
-  if (!read_file(pid, "statm", text, sizeof text) || sscanf(text, "%llu %llu", &size, &resident) != 2) return 0;
-  return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+  /* "size resident …", in pages */
+  const char *space = read_file(pid, "statm", text, sizeof text) ? strchr(text, ' ') : NULL;
+  return space == NULL ? 0 : strtoull(space, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 struct tree_count tree_count(pid_t root, int with_memory) {
