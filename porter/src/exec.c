@@ -143,7 +143,10 @@ static void main_exited(struct exec *e, int status, bool left_some) {
   e->exited = true;
   e->status = status;
   e->drain_until_ms = loop_now_ms() + DRAIN_MS;
-  for (int c = 0; c < CHANNELS; c++) e->drain_to[c] = e->output[c].ring.end + output_waiting(&e->output[c]);
+  for (int c = 0; c < CHANNELS; c++) {
+    e->drain_to[c] = e->output[c].ring.end + output_waiting(&e->output[c]);
+    output_look_again(&e->output[c]);
+  }
   if (left_some) e->left = tree_count(e->supervisor, 0).alive;
 }
 

@@ -50,6 +50,8 @@ void output_fill(struct output *o) {
     if (got > 0) continue;
     if (got == RING_FULL) return; /* still readable */
     o->readable = false;
+    /* A program that closed its terminal may open it again, and closing this side would hang it up. */
+    if (got == RING_END && o->is_pty && !o->last_look) return;
     if (got != RING_EMPTY) loop_close(&o->watch);
   }
 }
@@ -87,6 +89,8 @@ bool output_resume(struct output *o, uint64_t offset) {
   o->sent = offset;
   return true;
 }
+
+void output_look_again(struct output *o) { o->last_look = o->readable = true; }
 
 uint64_t output_waiting(const struct output *o) {
   int waiting;

@@ -14,6 +14,7 @@ struct output {
   uint64_t sent;      /* between the two */
   uint8_t type;
   bool is_pty;
+  bool last_look; /* its program ended: now the end of a terminal is the end */
   bool readable;
   bool discarding; /* nobody waits for it any more, but its writers must not die of it */
 };
@@ -28,6 +29,8 @@ uint32_t output_send(struct output *o, uint32_t stream, uint32_t stream_credit);
 bool output_acknowledge(struct output *o, uint64_t offset);
 /* A new host has everything below `offset` and wants the rest. False when that is not kept any more. */
 bool output_resume(struct output *o, uint64_t offset);
+/* The program ended: reads once more, whatever was reported. */
+void output_look_again(struct output *o);
 /* At most this much is in its pipe now. */
 uint64_t output_waiting(const struct output *o);
 /* From now on what comes is read and thrown away. */

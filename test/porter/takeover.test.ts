@@ -18,9 +18,9 @@ import {
   openRelay,
   type PorterChild,
   plainEnv,
-  readUntil,
   runIn,
   startPorter,
+  Transcript,
   testToken,
 } from '../support/porter-child.ts';
 
@@ -253,8 +253,7 @@ describe('a request that is repeated', () => {
     const second = await greet(openRelay(child).stream, 2);
     const { exec, stdout } = capture(second, count, 1);
     expect(await exec.started).toBe(pid);
-    const reader = stdout[Symbol.asyncIterator]();
-    expect(await readUntil(reader, 'started')).toBe('started\n');
+    await new Transcript(stdout).until('started\n');
     expect(await second.list()).toHaveLength(1);
   });
 

@@ -16,8 +16,10 @@ export interface ChildOptions {
   readonly uid?: number;
 }
 
-/** The one JSON value that the program prints. */
-export async function runChild<T>(file: string, options: ChildOptions = {}): Promise<T> {
+/** A program of test/support in one file, for `node`; it goes away with the test. */
+export async function bundleProgram(
+  file: string,
+): Promise<{ readonly folder: string; readonly outfile: string }> {
   const folder = temporaryFolder();
   // Another user must be able to read the program.
   chmodSync(folder, 0o755);
@@ -31,6 +33,12 @@ export async function runChild<T>(file: string, options: ChildOptions = {}): Pro
     format: 'esm',
     logLevel: 'error',
   });
+  return { folder, outfile };
+}
+
+/** The one JSON value that the program prints. */
+export async function runChild<T>(file: string, options: ChildOptions = {}): Promise<T> {
+  const { folder, outfile } = await bundleProgram(file);
   const child = spawn(process.execPath, [...(options.nodeOptions ?? []), outfile, ...(options.args ?? [])], {
     cwd: folder,
     env: { PATH: process.env['PATH'], HOME: folder, ...options.env },

@@ -121,32 +121,53 @@ export async function collect(source: AsyncIterable<Buffer>): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** What has come so far, once `wanted` is in it; reading goes on afterwards with the same iterator. */
-export async function readUntil(source: AsyncIterator<Buffer>, wanted: string): Promise<string> {
-  let text = '';
-  while (!text.includes(wanted)) {
-    const next = await source.next();
-    if (next.done === true) throw new Error(`ended before "${wanted}": ${text}`);
-    text += next.value.toString('utf8');
+/** Reads all the time, and says when something has come. */
+export class Transcript {
+  text = '';
+  readonly ended: Promise<void>;
+  #wake: () => void = () => {};
+
+  constructor(source: AsyncIterable<Buffer>) {
+    this.ended = this.#read(source);
   }
-  return text;
+
+  async #read(source: AsyncIterable<Buffer>): Promise<void> {
+    for await (const chunk of source) {
+      this.text += chunk.toString('utf8');
+      this.#wake();
+    }
+    this.#wake = () => {};
+  }
+
+  async until(wanted: string): Promise<void> {
+    while (!this.text.includes(wanted)) {
+      const more = new Promise<'more'>((resolve) => {
+        this.#wake = () => resolve('more');
+      });
+      if ((await Promise.race([more, this.ended])) !== 'more' && !this.text.includes(wanted)) {
+        throw new Error(`ended before "${wanted}": ${this.text}`);
+      }
+    }
+  }
 }
 
-/** The processes below `root` that are not zombies. */
+/** The processes below `root`, without supervisors and zombies. */
 export function descendants(root: number): readonly number[] {
   const rows = readdirSync('/proc')
     .filter((name) => /^[0-9]+$/.test(name))
     .flatMap((name) => {
       try {
-        const fields = readFileSync(`/proc/${name}/stat`, 'utf8')
-          .replace(/^.*\) /s, '')
-          .split(' ');
-        return fields[0] === 'Z' ? [] : [{ pid: Number(name), parent: Number(fields[1]) }];
+        const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
+        const [state, parent] = stat.replace(/^.*\) /s, '').split(' ');
+        const counts = state !== 'Z' && !stat.includes('(porter-exec)');
+        return [{ pid: Number(name), parent: Number(parent), counts }];
       } catch {
         return [];
       }
     });
   const below = (parent: number): readonly number[] =>
-    rows.filter((row) => row.parent === parent).flatMap(({ pid }) => [pid, ...below(pid)]);
+    rows
+      .filter((row) => row.parent === parent)
+      .flatMap(({ pid, counts }) => [...(counts ? [pid] : []), ...below(pid)]);
   return below(root);
 }
