@@ -261,7 +261,8 @@ static void take_client(struct dns *dns, uint64_t now_ms) {
     if (errno != EAGAIN) quota_exceeded(errno, "no descriptor for DNS over TCP");
     return;
   }
-  struct client *c = client_count < quota(MAX_CLIENTS, DESCRIPTOR_PART) ? malloc(sizeof *c) : NULL;
+  bool room = client_count < quota(MAX_CLIENTS, DESCRIPTOR_PART) && !quota_is_last(fd);
+  struct client *c = room ? malloc(sizeof *c) : NULL;
   if (c == NULL) {
     socket_abort(fd);
     quota_exceeded(EAGAIN, "too many DNS connections");

@@ -202,6 +202,7 @@ static void refuse_one(struct listener *l, int failure, uint64_t now_ms) {
   if (spare >= 0) close(spare);
   int fd = accept4(l->watch.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (fd >= 0) socket_abort(fd);
+  else if (errno == EAGAIN) l->readable = false; /* the kernel looks for a descriptor before it looks for a connection */
   else l->again_ms = now_ms + PAUSE_MS;
   spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
   quota_exceeded(failure, "no descriptor for a connection");

@@ -11,6 +11,12 @@ uint32_t quota(uint32_t most, uint32_t part) {
   return (uint32_t)(limit.rlim_cur / part);
 }
 
+bool quota_is_last(int fd) {
+  enum { KEPT = 12 };
+  struct rlimit limit;
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 && (rlim_t)fd + KEPT >= limit.rlim_cur;
+}
+
 void quota_exceeded(int failure, const char *what) {
   static uint64_t told_ms;
   uint64_t now_ms = loop_now_ms();

@@ -94,6 +94,10 @@ static void fail(struct tunnel *t, int failure) {
 static int open_both(struct tunnel *t, int fd) {
   int second = fcntl(fd, F_DUPFD_CLOEXEC, 0);
   if (second < 0) return EAGAIN;
+  if (quota_is_last(second)) {
+    close(second);
+    return EAGAIN;
+  }
   socket_hurry(fd);
   outlet_open(&t->out, fd, t->stream, FRAME_STREAM_OUT);
   input_open(&t->in, second, t->stream, false);
