@@ -3,7 +3,7 @@
  * not given back counts against the whole connection, and many small remainders would bring it to a halt.
  */
 
-const stepBytes = 64 * 1024;
+const stepBytes = 128 * 1024;
 const momentMs = 5;
 
 export class Batch {

@@ -89,7 +89,9 @@ function violation(reason: string): SallyportError {
 }
 
 export class FrameDecoder {
-  readonly #pending = Buffer.allocUnsafe(headerBytes + maxPayloadBytes);
+  /** A header that is not whole yet; then the frame that it belongs to, in a buffer of exactly its size. */
+  readonly #header = Buffer.alloc(headerBytes);
+  #frame: Buffer | undefined;
   #filled = 0;
 
   /** The frames that `chunk` completes. A payload is a view into `chunk` where it can be, a copy where it cannot. */
@@ -104,14 +106,16 @@ export class FrameDecoder {
           continue;
         }
       }
-      const needed = this.#needed();
-      const taken = chunk.copy(this.#pending, this.#filled, offset, offset + needed);
+      const into = this.#frame ?? this.#header;
+      const taken = chunk.copy(into, this.#filled, offset);
       this.#filled += taken;
       offset += taken;
-      if (taken < needed || this.#needed() > 0) continue;
-      const frame = checkFrame(Buffer.from(this.#pending.subarray(0, this.#filled)));
+      if (this.#filled < into.length) continue;
+      const frame = this.#frame ?? this.#begin();
+      if (this.#filled < frame.length) continue;
+      this.#frame = undefined;
       this.#filled = 0;
-      yield frame;
+      yield checkFrame(frame);
     }
   }
 
@@ -120,10 +124,12 @@ export class FrameDecoder {
     return this.#filled === 0;
   }
 
-  /** How many bytes the header, or then the whole frame, still lacks. */
-  #needed(): number {
-    if (this.#filled < headerBytes) return headerBytes - this.#filled;
-    return headerBytes + checkHeader(this.#pending) - this.#filled;
+  /** The header is whole: now it is known how long the frame is, and that it is no longer than it may be. */
+  #begin(): Buffer {
+    const frame = Buffer.allocUnsafe(headerBytes + checkHeader(this.#header));
+    this.#header.copy(frame);
+    this.#frame = frame;
+    return frame;
   }
 }
 

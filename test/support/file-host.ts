@@ -5,7 +5,7 @@
 
 import { spawn } from 'node:child_process';
 import { openSync, statSync, writeSync } from 'node:fs';
-import { Duplex } from 'node:stream';
+import type { Duplex } from 'node:stream';
 import { dockerBoxEngine } from '../../src/engines/docker/box-engine.ts';
 import { parseEndpoint } from '../../src/engines/docker/endpoint/endpoint.ts';
 import { EngineConnection } from '../../src/engines/docker/wire/connection.ts';

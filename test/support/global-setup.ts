@@ -17,7 +17,9 @@ import { ownerId } from '../../src/lib/owner.ts';
 import { label } from '../../src/protocol/labels.ts';
 import { readSetupEnvironment } from '../../src/setup/config.ts';
 import { ensureEngine, type ReadyEngine } from '../../src/setup/ensure-engine.ts';
+import { findDaemon } from '../../src/setup/private-engine/owned-processes.ts';
 import { privateEnginePaths } from '../../src/setup/private-engine/paths.ts';
+import { writeRuntimes } from '../../src/setup/private-engine/runtimes.ts';
 import { privateEngineStatus } from '../../src/setup/private-engine/status.ts';
 import { stopPrivateEngine } from '../../src/setup/private-engine/stop.ts';
 import { leftovers, porterVolumes, removeNewPorterVolumes } from './leftovers.ts';
@@ -42,6 +44,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   });
   const { connection, endpoint, source } = ready.found;
   say(`engine: ${describeEndpoint(endpoint)} (${source}, ${ready.how})`);
+  if (ready.privateEngine) await offerRuntimes();
   try {
     const image = await ensureImage('test', {
       engine: dockerImageEngine(connection),
@@ -68,6 +71,17 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     await rm(stateDir, { recursive: true, force: true });
     throw error;
   }
+}
+
+/** An engine that was started before a runtime was installed reads its configuration again; nothing that runs is touched. */
+async function offerRuntimes(): Promise<void> {
+  const environment = readSetupEnvironment();
+  const paths = privateEnginePaths(environment);
+  if (!(await writeRuntimes(paths.configFile, environment.childVariables))) return;
+  const daemon = await findDaemon(paths);
+  if (daemon === undefined) return;
+  say('the private engine reads its runtimes again');
+  process.kill(daemon.pid, 'SIGHUP');
 }
 
 interface Run {

@@ -17,7 +17,10 @@ export interface PodmanService {
 export async function startPodman(): Promise<PodmanService> {
   const folder = mkdtempSync(join(tmpdir(), 'sally-podman-'));
   const socket = join(folder, 'podman.sock');
-  const storage = ['--root', join(folder, 'root'), '--runroot', join(folder, 'run')];
+  // All three, or it shares a state folder with whatever other Podman the machine has.
+  const storage = ['--root', 'root', '--runroot', 'run', '--tmpdir', 'tmp'].map((word) =>
+    word.startsWith('-') ? word : join(folder, word),
+  );
   const child = spawn('podman', [...storage, 'system', 'service', '--time=0', `unix://${socket}`], {
     stdio: ['ignore', 'ignore', 'ignore'],
     env: { ...process.env, CONTAINERS_CONF: writeConfig(folder) },

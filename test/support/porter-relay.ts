@@ -2,7 +2,7 @@
 
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { Duplex } from 'node:stream';
+import type { Duplex } from 'node:stream';
 import { onTestFinished } from 'vitest';
 import { porterBinaryPath } from '../../src/porter/binary.ts';
 import { Porter } from '../../src/porter/porter.ts';

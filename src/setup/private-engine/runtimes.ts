@@ -42,10 +42,11 @@ function isOurs(text: string): boolean {
   return path !== undefined && text === runtimesConfig(JSON.parse(path) as string);
 }
 
+/** True when the file changed: an engine that runs already reads it again on SIGHUP. */
 export async function writeRuntimes(
   configFile: string,
   environment: Readonly<Record<string, string>>,
-): Promise<void> {
+): Promise<boolean> {
   const wanted = runtimesConfig(findInPath('runsc', environment['PATH']));
   let present: string | undefined;
   try {
@@ -53,8 +54,9 @@ export async function writeRuntimes(
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
   }
-  if (present === wanted || (present !== undefined && !isOurs(present))) return;
+  if (present === wanted || (present !== undefined && !isOurs(present))) return false;
   await writeFile(configFile, wanted);
+  return true;
 }
 
 /** For a start that came to nothing; one that somebody filled in stays. */
