@@ -12,6 +12,7 @@ import { EngineConnection } from '../../src/engines/docker/wire/connection.ts';
 import { openTransport } from '../../src/engines/docker/wire/transport.ts';
 import type { OutputSink } from '../../src/porter/output-sink.ts';
 import { Porter } from '../../src/porter/porter.ts';
+import { PipeDuplex } from './pipe-duplex.ts';
 
 export interface FileHostOrder {
   readonly door:
@@ -35,7 +36,7 @@ async function openDoor(): Promise<Duplex> {
   const { door } = order;
   if (door.kind === 'child') {
     const relay = spawn(door.porter, ['relay', String(door.pid)], { stdio: ['pipe', 'pipe', 'inherit'] });
-    return Duplex.from({ readable: relay.stdout, writable: relay.stdin });
+    return new PipeDuplex(relay.stdout, relay.stdin);
   }
   const { endpoint, apiVersion, id, kind } = door;
   const connection = new EngineConnection(openTransport(parseEndpoint(endpoint)), endpoint, apiVersion);

@@ -6,6 +6,7 @@ import type { Duplex } from 'node:stream';
 import { onTestFinished } from 'vitest';
 import { porterBinaryPath } from '../../src/porter/binary.ts';
 import { Porter } from '../../src/porter/porter.ts';
+import { PipeDuplex } from './pipe-duplex.ts';
 import { nativeArchitecture, type PorterChild, startPorter } from './porter-child.ts';
 
 export interface LastingPorter {
@@ -32,7 +33,7 @@ export async function lastingPorter(): Promise<LastingPorter> {
       relay.kill('SIGKILL');
     });
     relay.stdin.on('error', () => {});
-    return await open(Duplex.from({ readable: relay.stdout, writable: relay.stdin }));
+    return await open(new PipeDuplex(relay.stdout, relay.stdin));
   };
   return { started, first: await open(started.stream), takeOver };
 }
