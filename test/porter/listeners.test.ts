@@ -132,7 +132,7 @@ describe('a listener', () => {
   });
 
   it('refuses connections when other things have taken all descriptors, and recovers', async () => {
-    const porter = await connectPorter(startPorter(['--exit-with-host', '--nofile=64']));
+    const porter = await connectPorter(startPorter(['--exit-with-host', '--nofile=96']));
     const listener = await porter.listen({ host: '127.0.0.1', port: 0 }, echo);
     const running: Captured[] = [];
     for (let index = 0; index < 10; index++) {
@@ -145,7 +145,8 @@ describe('a listener', () => {
       await next.exec.started;
       running.push(next);
     }
-    const outcomes = await tryMany(listener, 12);
+    // Fewer than its share of descriptors, but more than the programs have left.
+    const outcomes = await tryMany(listener, 24);
     expect(new Set(outcomes)).toContain('ECONNRESET');
     expect(outcomes.every((outcome) => ['ECONNRESET', 'still here'].includes(outcome))).toBe(true);
     for (const { exec } of running) exec.kill(0);
