@@ -1,8 +1,10 @@
 /** A temporary folder, and the real porter whose file operations work in it. */
 
+import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { onTestFinished } from 'vitest';
 import type { Files } from '../../src/porter/files.ts';
 import type { Porter } from '../../src/porter/porter.ts';
@@ -19,7 +21,11 @@ export interface FilesInFolder {
 
 export async function filesInFolder(): Promise<FilesInFolder> {
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-files-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  onTestFinished(async () => {
+    // An ordinary user cannot remove what is in a folder that it may not write to.
+    await promisify(execFile)('chmod', ['-R', 'u+rwX', folder]);
+    await rm(folder, { recursive: true, force: true });
+  });
   const child = startPorter();
   const porter = await connectPorter(child);
   return { files: porter.files, porter, child, folder, at: (...parts) => join(folder, ...parts) };
