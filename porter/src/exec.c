@@ -30,6 +30,7 @@ enum {
   KILL_AGAIN_MS = 3,
   SUPERVISOR_PATIENCE_MS = 1000,
   SAMPLE_MS = 100,
+  TELL_START_MS = 3,
 };
 
 enum exit_flag {
@@ -56,7 +57,7 @@ struct exec {
   bool over; /* nothing of it is left, by the supervisor's own word */
   bool lost; /* the supervisor was killed: what it supervised hangs below porter itself */
   /* 0: never */
-  uint64_t deadline_ms, kill_ms, drain_until_ms, sample_ms, supervisor_until_ms;
+  uint64_t deadline_ms, kill_ms, drain_until_ms, sample_ms, supervisor_until_ms, tell_ms;
   uint32_t grace_ms;
   uint64_t memory_limit;
   int status;
@@ -179,6 +180,7 @@ static void on_report(struct watch *watch, uint32_t events) {
     switch (record.event) {
       case SPAWN_STARTED:
         e->pid = record.value;
+        e->tell_ms = loop_now_ms() + TELL_START_MS;
         break;
       case SPAWN_FAILED:
         /* Not buried: it never ran, so the same request may be made again. */
@@ -456,9 +458,14 @@ static void finish(struct exec *e) {
   if (e->attached && e->started_told && all_sent && !e->exit_told) e->exit_told = tell_exit(e);
 }
 
-static void send_output(struct exec *e) {
+static void send_output(struct exec *e, uint64_t now_ms) {
   if (!e->attached || e->pid == 0) return;
-  if (!e->started_told) tell_started(e);
+  if (!e->started_told) {
+    /* Most programs are over in a moment, and then their start and their end are told in one write. */
+    bool quiet = e->output[OUT].ring.end == 0 && e->output[ERR].ring.end == 0;
+    if (quiet && !e->exited && now_ms < e->tell_ms) return;
+    tell_started(e);
+  }
   uint64_t under_way = 0;
   for (int c = 0; c < CHANNELS; c++) under_way += e->output[c].sent - e->output[c].ring.start;
   uint32_t credit = under_way < host_stream_window() ? host_stream_window() - (uint32_t)under_way : 0;
@@ -477,7 +484,7 @@ static int pump(struct exec *e, uint64_t now_ms) {
   keep_killing(e, now_ms);
   keep_supervisor(e, now_ms);
   for (int c = 0; c < CHANNELS; c++) output_fill(&e->output[c]);
-  send_output(e);
+  send_output(e, now_ms);
   int due_ms = -1;
   if (is_over(e, now_ms)) finish(e);
   else if (e->exited) sooner(&due_ms, e->drain_until_ms > now_ms ? e->drain_until_ms : 0, now_ms);
@@ -485,6 +492,7 @@ static int pump(struct exec *e, uint64_t now_ms) {
   sooner(&due_ms, e->kill_ms, now_ms);
   sooner(&due_ms, is_gone(e) ? 0 : e->sample_ms, now_ms);
   sooner(&due_ms, e->supervisor_until_ms, now_ms);
+  if (e->attached && !e->started_told) sooner(&due_ms, e->tell_ms, now_ms);
   for (int c = 0; c < CHANNELS; c++) {
     if (e->output[c].discarding && e->output[c].readable) due_ms = 0;
   }

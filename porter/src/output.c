@@ -12,7 +12,9 @@
 enum {
   /* As much as a host may let be under way on one stream. */
   KEPT_MOST = 256 * 1024,
-  FRAME_DATA_MOST = 32 * 1024,
+  /* With its headers a whole frame is 32 KiB, which is what engines read and pass on at a time: then most frames arrive in
+   * one piece, and the host need not put them together. */
+  FRAME_DATA_MOST = 32 * 1024 - FRAME_HEADER - 8,
   OFFSET_BYTES = 8,
   TERMINAL_MOST = 128 * 1024,
 };
