@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include "die.h"
-#include "exec.h"
 #include "frame.h"
 #include "host.h"
 #include "input.h"
 #include "loop.h"
+#include "numbers.h"
 #include "text.h"
 #include "tree.h"
 #include "version.h"
@@ -94,7 +94,7 @@ static void welcome(void) {
   write_u32(&w, (uint32_t)getpid());
   write_u32(&w, FRAME_MAX_PAYLOAD);
   write_u32(&w, INPUT_WINDOW);
-  write_u32(&w, exec_highest_stream());
+  write_u32(&w, number_highest());
   host_control(FRAME_WELCOME, 0, &w);
 }
 

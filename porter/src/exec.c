@@ -1,3 +1,8 @@
+/*
+ * The life of an exec, from the request to the host's forgetting it. Long, because it is one state machine: what each frame,
+ * each report of a supervisor and each moment may do depends on the same few flags. What can stand alone does: output, input,
+ * ring, spawn, tree, request, numbers.
+ */
 #include "exec.h"
 
 #include <errno.h>
@@ -15,6 +20,7 @@
 #include "input.h"
 #include "loop.h"
 #include "notice.h"
+#include "numbers.h"
 #include "output.h"
 #include "request.h"
 #include "spawn.h"
@@ -23,7 +29,6 @@
 
 enum {
   MAX_EXECS = 256,
-  MAX_TOMBSTONES = 4096,
   /* A process that outlives the main one may hold a pipe open for ever; this long its output is still waited for. */
   DRAIN_MS = 100,
   DEFAULT_GRACE_MS = 5000,
@@ -68,16 +73,6 @@ struct exec {
 };
 
 static struct exec execs[MAX_EXECS];
-static uint32_t tombstones[MAX_TOMBSTONES], tombstone_count;
-/* The highest number that fell out of the tombstones. From there down nobody knows any more what was used. */
-static uint32_t forgotten_up_to;
-static uint32_t highest_stream;
-
-uint32_t exec_highest_stream(void) { return highest_stream; }
-
-void exec_used_stream(uint32_t stream) {
-  if (stream > highest_stream) highest_stream = stream;
-}
 
 /* Neither its program nor anything that its program started is left. */
 static bool is_gone(const struct exec *e) { return e->report.fd < 0 && !e->lost; }
@@ -87,14 +82,6 @@ static struct exec *find(uint32_t stream) {
     if (e->stream == stream) return e;
   }
   return NULL;
-}
-
-static bool is_tombstone(uint32_t stream) {
-  if (stream <= forgotten_up_to) return true;
-  for (uint32_t i = 0; i < MAX_TOMBSTONES && i < tombstone_count; i++) {
-    if (tombstones[i] == stream) return true;
-  }
-  return false;
 }
 
 int exec_is_supervisor(pid_t pid) {
@@ -116,12 +103,6 @@ static void free_exec(struct exec *e) {
   input_close(&e->input);
   for (int c = 0; c < CHANNELS; c++) output_close(&e->output[c]);
   e->stream = 0;
-}
-
-static void bury(uint32_t stream) {
-  uint32_t *place = &tombstones[tombstone_count++ % MAX_TOMBSTONES];
-  if (*place > forgotten_up_to) forgotten_up_to = *place;
-  *place = stream;
 }
 
 static void tell_not_started(uint32_t stream, int failure) {
@@ -237,8 +218,8 @@ void exec_request(uint32_t stream, const uint8_t *payload, uint32_t length) {
     return;
   }
   struct exec_wish wish;
-  int failure = known != NULL || is_tombstone(stream) ? EEXIST : exec_wish_read(&wish, payload, length);
-  exec_used_stream(stream);
+  int failure = known != NULL || number_is_buried(stream) ? EEXIST : exec_wish_read(&wish, payload, length);
+  number_use(stream);
   start(stream, &wish, failure);
   if (failure != EEXIST) exec_wish_free(&wish);
 }
@@ -510,7 +491,7 @@ int exec_pump(uint64_t now_ms) {
     int own_ms = pump(e, now_ms);
     if (own_ms >= 0 && (due_ms < 0 || own_ms < due_ms)) due_ms = own_ms;
     if (!e->forgotten || !is_gone(e)) continue;
-    bury(e->stream);
+    number_bury(e->stream);
     free_exec(e);
   }
   return due_ms;

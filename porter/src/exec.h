@@ -16,9 +16,6 @@ void exec_request(uint32_t stream, const uint8_t *payload, uint32_t length);
 /* A frame on an exec's stream. False when there is no such exec. */
 bool exec_frame(const struct frame *frame);
 void exec_list(void);
-/* The highest stream number that a host has used so far. */
-uint32_t exec_highest_stream(void);
-void exec_used_stream(uint32_t stream);
 /* There is another host: nothing is sent before it asks for it. */
 void exec_host_replaced(void);
 /* Supervisors are children of porter; any other child is an orphan that lost its supervisor. */

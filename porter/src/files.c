@@ -8,14 +8,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "exec.h"
 #include "file_worker.h"
 #include "host.h"
 #include "input.h"
 #include "loop.h"
+#include "numbers.h"
 #include "outlet.h"
-#include "wire.h"
 #include "victim.h"
+#include "wire.h"
 
 enum {
   MAX_ACTIVE = 32,
@@ -148,7 +148,7 @@ void files_request(uint32_t stream, const uint8_t *payload, uint32_t length) {
     host_violation("a stream number that is in use");
     return;
   }
-  exec_used_stream(stream);
+  number_use(stream);
   struct operation *place = free_place();
   int failure = place == NULL ? EAGAIN : start(place, stream, payload, length);
   if (failure != 0) refuse(stream, failure);

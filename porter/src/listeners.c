@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "dns.h"
-#include "exec.h"
 #include "host.h"
 #include "loop.h"
+#include "numbers.h"
 #include "quota.h"
 #include "sockets.h"
 #include "streams.h"
@@ -133,7 +133,7 @@ static void on_listen(const struct frame *frame) {
     host_violation("a listen that cannot be");
     return;
   }
-  exec_used_stream(frame->stream);
+  number_use(frame->stream);
   struct listener *known = find(frame->stream);
   if (known != NULL && !known->closing) {
     /* Asked again, because it was not known whether it arrived. */

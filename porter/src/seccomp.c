@@ -243,7 +243,7 @@ static void sort_rules(void) {
 }
 
 /* A search tree, not a list: the kernel tries the filter with every call there is each time it is installed, and that is on
- * the way of each exec (110 µs as a list, 25 µs as a tree). */
+ * the way of each exec (measured: 110 µs as a list, 65 µs as a tree). */
 static void emit_tree(size_t from, size_t to) {
   if (to - from <= 3) {
     for (size_t i = from; i < to; i++) jump_if_equal((uint32_t)rules[i].number, rules[i].place);

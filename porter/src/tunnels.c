@@ -8,9 +8,9 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "exec.h"
 #include "host.h"
 #include "input.h"
+#include "numbers.h"
 #include "outlet.h"
 #include "quota.h"
 #include "streams.h"
@@ -165,7 +165,7 @@ static void on_connect(const struct frame *frame) {
     host_violation("a connect that cannot be");
     return;
   }
-  exec_used_stream(frame->stream);
+  number_use(frame->stream);
   int failure = kind == ADDRESS_DNS ? EINVAL : address_read(&to, kind, text, port);
   struct tunnel *t = failure == 0 ? make(frame->stream) : NULL;
   if (t == NULL) {

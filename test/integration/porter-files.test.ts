@@ -1,39 +1,13 @@
 /** File operations in a real sandbox: as its own user, under its own limits. */
 
-import { randomBytes } from 'node:crypto';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { dockerBoxEngine } from '../../src/engines/docker/box-engine.ts';
-import { hardenedBox } from '../../src/policy/hardening.ts';
+import { describe, expect, it } from 'vitest';
 import { profiles } from '../../src/policy/profiles.ts';
-import { readPorterBinary } from '../../src/porter/binary.ts';
-import { Porter } from '../../src/porter/porter.ts';
-import { ownedLabels } from '../../src/protocol/labels.ts';
-import { testEngine } from '../support/engine.ts';
+import { startBox } from '../support/box.ts';
 import { gather } from '../support/porter-files.ts';
-
-async function sandbox(): Promise<Porter> {
-  const { connection, image, labels } = testEngine();
-  const engine = dockerBoxEngine(connection, readPorterBinary);
-  const box = hardenedBox({
-    name: `sallyport-test-${randomBytes(4).toString('hex')}`,
-    image,
-    porterVolume: await engine.providePorter(image),
-    labels: labels(ownedLabels('sandbox')),
-    endsWithHost: true,
-    memoryBytes: 256 * 2 ** 20,
-  });
-  const id = await engine.create(box);
-  onTestFinished(() => engine.remove(id));
-  const door = await engine.attach(id);
-  await engine.start(id);
-  const porter = await Porter.open(door, { epoch: 1, token: randomBytes(32), timeoutMs: 20_000 });
-  onTestFinished(() => porter.close());
-  return porter;
-}
 
 describe('files of a sandbox', () => {
   it("are the sandbox user's, and only what that user may touch", async () => {
-    const { files } = await sandbox();
+    const { files } = (await startBox()).porter;
     expect(await files.write('/tmp/file', Buffer.from('inside'))).toMatchObject({
       uid: profiles.standard.user.uid,
       gid: profiles.standard.user.uid,
@@ -53,7 +27,7 @@ describe('files of a sandbox', () => {
   });
 
   it('make the round trip as a tree, are watched, and run out of space with a typed error', async () => {
-    const { files } = await sandbox();
+    const { files } = (await startBox()).porter;
     await files.mkdir('/tmp/tree');
     const events = files.watch('/tmp', { recursive: true });
     expect((await events.next()).value).toMatchObject({ kind: 'ready' });

@@ -1,39 +1,15 @@
 /** Tunnels, listeners and DNS in a real box that has no network card. */
 
-import { randomBytes } from 'node:crypto';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { dockerBoxEngine } from '../../src/engines/docker/box-engine.ts';
-import { hardenedBox } from '../../src/policy/hardening.ts';
-import { readPorterBinary } from '../../src/porter/binary.ts';
-import { Porter } from '../../src/porter/porter.ts';
-import { testEngine } from '../support/engine.ts';
+import { describe, expect, it } from 'vitest';
+import { startBox } from '../support/box.ts';
 import { capture, runIn } from '../support/porter-child.ts';
 import { heard, readAll } from '../support/sockets.ts';
-
-async function openBox(): Promise<Porter> {
-  const { connection, image, labels } = testEngine();
-  const engine = dockerBoxEngine(connection, readPorterBinary);
-  const box = hardenedBox({
-    name: `sallyport-test-${randomBytes(6).toString('hex')}`,
-    image,
-    porterVolume: await engine.providePorter(image),
-    endsWithHost: true,
-    labels: labels(),
-  });
-  const id = await engine.create(box);
-  onTestFinished(() => engine.remove(id));
-  const door = await engine.attach(id);
-  await engine.start(id);
-  const porter = await Porter.open(door, { epoch: 1, token: randomBytes(32), timeoutMs: 20_000 });
-  onTestFinished(() => porter.close());
-  return porter;
-}
 
 const python = (script: string): readonly [string, ...string[]] => ['python3', '-c', script];
 
 describe('in a box without a network card', () => {
   it('a program reaches the host through a listener, and only through it', async () => {
-    const porter = await openBox();
+    const porter = (await startBox()).porter;
     await porter.listen({ host: '127.66.0.7', port: 8443 }, (tunnel, { listener, peerAddress }) => {
       void readAll(tunnel).then((said) => tunnel.end(`${listener.address} heard ${said} of ${peerAddress}`));
     });
@@ -54,7 +30,7 @@ except OSError as error: print(error.errno)
   });
 
   it('the host reaches a program that listens inside', async () => {
-    const porter = await openBox();
+    const porter = (await startBox()).porter;
     const script = `
 import socket
 s = socket.create_server(("127.0.0.1", 0))
@@ -78,7 +54,7 @@ c.sendall(b"you said " + c.makefile("rb").read())
   });
 
   it('a program asks DNS of the host', async () => {
-    const porter = await openBox();
+    const porter = (await startBox()).porter;
     const asked: string[] = [];
     const dns = await porter.listenDns({ host: '127.0.0.1', port: 5353 }, (message, transport) => {
       asked.push(transport);

@@ -1,13 +1,11 @@
 /** A box as Sallyport makes it, with porter as its first process, on any engine and runtime; gone when the test ends. */
 
 import { randomBytes } from 'node:crypto';
-import http from 'node:http';
 import type { Duplex } from 'node:stream';
 import { onTestFinished } from 'vitest';
 import { dockerBoxEngine } from '../../src/engines/docker/box-engine.ts';
-import { parseEndpoint } from '../../src/engines/docker/endpoint/endpoint.ts';
+import { execInContainer } from '../../src/engines/docker/containers/exec.ts';
 import type { EngineConnection } from '../../src/engines/docker/wire/connection.ts';
-import { Door } from '../../src/engines/docker/wire/door.ts';
 import { hardenedBox } from '../../src/policy/hardening.ts';
 import { readPorterBinary } from '../../src/porter/binary.ts';
 import { Porter } from '../../src/porter/porter.ts';
@@ -68,46 +66,11 @@ export async function engineExec(
   id: string,
   argv: readonly string[],
 ): Promise<Duplex> {
-  const made = await connection.json<{ Id: string }>({
-    method: 'POST',
-    path: `/containers/${id}/exec`,
-    body: { AttachStdin: true, AttachStdout: true, AttachStderr: true, Tty: false, Cmd: argv },
-  });
-  const door = new Door(await startExec(connection, made.Id));
+  const door = await execInContainer(connection, id, argv);
   onTestFinished(() => {
     door.destroy();
   });
   return door;
-}
-
-function startExec(connection: EngineConnection, execId: string): Promise<Duplex> {
-  const endpoint = parseEndpoint(connection.endpoint);
-  if (endpoint.kind !== 'unix') throw new Error(`not a Unix socket: ${connection.endpoint}`);
-  const body = JSON.stringify({ Detach: false, Tty: false });
-  return new Promise((resolve, reject) => {
-    const request = http.request({
-      socketPath: endpoint.path,
-      method: 'POST',
-      path: `/v${connection.apiVersion}/exec/${execId}/start`,
-      headers: {
-        'Content-Type': 'application/json',
-        'Content-Length': Buffer.byteLength(body),
-        Connection: 'Upgrade',
-        Upgrade: 'tcp',
-      },
-    });
-    request.on('upgrade', (_response, socket, head) => {
-      socket.on('error', () => {});
-      if (head.length > 0) socket.unshift(head);
-      resolve(socket);
-    });
-    request.on('response', (response) => {
-      response.resume();
-      reject(new Error(`the exec was not upgraded: HTTP ${response.statusCode}`));
-    });
-    request.on('error', reject);
-    request.end(body);
-  });
 }
 
 /** As a new daemon does after the death of the one before: a higher epoch on a new stream. */
