@@ -8,10 +8,13 @@ const mayImport = {
   sandboxes: ['policy', 'porter', 'protocol'],
   'engines/docker': ['protocol', 'sandboxes/ports'],
   images: ['policy', 'protocol', 'sandboxes/ports'],
-  daemon: ['protocol', 'policy', 'porter', 'sandboxes', 'engines/docker', 'images', 'setup'],
+  store: ['protocol', 'sandboxes/ports', 'sandboxes/records', 'porter/output-sink'],
+  config: ['protocol', 'policy'],
+  daemon: ['protocol', 'policy', 'porter', 'sandboxes', 'engines/docker', 'images', 'setup', 'store'],
+  // The codec of file trees is shared by both ends of the API.
+  sdk: ['protocol', 'porter/tree-records'],
   setup: ['engines/docker', 'images', 'protocol', 'sandboxes/ports', 'porter/binary'],
-  // Until there is a daemon and an SDK, `sally run` puts the parts together in its own process.
-  cli: ['protocol', 'setup', 'daemon/in-process', 'porter/exec', 'porter/output-sink'],
+  cli: ['protocol', 'sdk', 'config', 'setup', 'daemon/in-process', 'porter/exec', 'porter/output-sink'],
 };
 
 const forbidden = Object.entries(mayImport).map(([folder, allowed]) => ({
@@ -41,7 +44,7 @@ module.exports = {
     {
       name: 'the ports are types only',
       severity: 'error',
-      from: { path: '^src/(engines|images|setup)/' },
+      from: { path: '^src/(engines|images|setup|store)/' },
       to: { path: '^src/sandboxes/ports\\.ts$', dependencyTypesNot: ['type-only'] },
     },
     {

@@ -1,13 +1,53 @@
-/** What sandboxes need of the world, declared by the one who needs it. Engines implement it; nothing here knows Docker. */
+/** What sandboxes need of the world, declared by the one who needs it. Engines, images and the store implement it. */
 
 import type { Duplex, Readable } from 'node:stream';
 import type { Progress } from '../lib/progress.ts';
-import type { BoxRequest } from '../protocol/box.ts';
+import type { Channel } from '../porter/output-sink.ts';
+import type { BoxRequest, BoxUser } from '../protocol/box.ts';
+import type { EventDraft, SallyEvent } from '../protocol/events.ts';
+import type { ExecId, SandboxId } from '../protocol/ids.ts';
+import type { ExecRecord, SandboxRecord } from './records.ts';
+
+export type BoxStatus = 'created' | 'running' | 'paused' | 'stopped';
 
 export interface BoxState {
   readonly running: boolean;
   readonly exitCode: number;
   readonly oomKilled: boolean;
+  readonly status: BoxStatus;
+}
+
+/** A box as the engine lists it. */
+export interface KnownBox {
+  readonly id: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly status: BoxStatus;
+  readonly createdMs: number;
+}
+
+/** What happened to a box, told by the engine. */
+export interface BoxEvent {
+  readonly boxId: string;
+  readonly kind: 'started' | 'ended' | 'out-of-memory' | 'paused' | 'resumed' | 'removed';
+  /** Of `ended`. */
+  readonly exitCode?: number;
+}
+
+export interface BoxStats {
+  readonly memoryBytes: number;
+  readonly memoryLimitBytes: number;
+  readonly cpuSeconds: number;
+  readonly pids: number;
+}
+
+export interface EngineFacts {
+  /** `docker`, `podman`. */
+  readonly name: string;
+  readonly version: string;
+  readonly endpoint: string;
+  readonly runtimes: readonly string[];
+  readonly defaultRuntime: string;
+  readonly rootless: boolean;
 }
 
 /** The stream to a sandbox's first process. It always reads; the porter protocol bounds what may be under way. */
@@ -17,6 +57,7 @@ export interface BoxDoor extends Duplex {
 }
 
 export interface BoxEngine {
+  facts(signal?: AbortSignal): Promise<EngineFacts>;
   /** Makes the volume that delivers porter, or verifies the one that is there; returns its name. */
   providePorter(fillerImage: string, signal?: AbortSignal): Promise<string>;
   /**
@@ -29,9 +70,112 @@ export interface BoxEngine {
   /** Another way in, to a box that runs: attaching a second time loses and mixes up bytes. */
   openRelay(id: string, signal?: AbortSignal): Promise<BoxDoor>;
   start(id: string, signal?: AbortSignal): Promise<void>;
+  /** TERM, and KILL after the grace. Idempotent: one that does not run or is not there is no error. */
+  stop(id: string, graceMs: number): Promise<void>;
+  pause(id: string): Promise<void>;
+  unpause(id: string): Promise<void>;
+  /** Undefined: there is no such box. */
+  find(id: string): Promise<BoxState | undefined>;
   state(id: string): Promise<BoxState>;
+  /** All boxes of this owner, running or not. */
+  list(owner: string): Promise<readonly KnownBox[]>;
+  stats(id: string): Promise<BoxStats>;
+  /** From now on, until aborted; ends with an error when the engine goes away. */
+  events(owner: string, signal: AbortSignal): AsyncIterable<BoxEvent>;
   /** Idempotent; runs to its end whatever the caller does (A13). */
   remove(id: string): Promise<void>;
+}
+
+export interface ProvidedImage {
+  readonly reference: string;
+  readonly id: string;
+  /** What the image's own ENV says. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export interface BoxHome extends BoxUser {
+  readonly home: string;
+  /** Made if it is missing, and owned by the user. */
+  readonly workdir: string;
+}
+
+/** Images as sandboxes use them. */
+export interface BoxImages {
+  /** The image that was named, pulled on first use (C6), or the base image, which must be there: making it needs consent. */
+  provide(
+    reference: string | undefined,
+    options: { readonly progress: Progress; readonly signal?: AbortSignal },
+  ): Promise<ProvidedImage>;
+  /** The same image with a passwd and a group entry, a home and a working directory for this user; made once, then cached. */
+  forUser(image: ProvidedImage, home: BoxHome, signal?: AbortSignal): Promise<string>;
+}
+
+/** The numbered events of one owner's daemons. */
+export interface EventLog {
+  /** Of the last event; 0 when there was none. */
+  readonly sequence: number;
+  /** Written before it returns, and before anybody hears of it. */
+  append(draft: EventDraft): SallyEvent;
+  /** Everything after `since`, then what comes, until aborted. `events_gone` if that is no longer kept. A slow reader slows nobody. */
+  follow(since: number, signal: AbortSignal): AsyncIterable<SallyEvent>;
+}
+
+export interface Captured {
+  readonly data: Buffer;
+  readonly truncated: boolean;
+  readonly totalBytes: number;
+}
+
+/** A stretch of output, or of what is no longer kept. */
+export type LogPiece =
+  | { readonly channel: Channel; readonly offset: number; readonly data: Buffer }
+  | { readonly channel: Channel; readonly offset: number; readonly droppedBytes: number };
+
+export interface LogReadOptions {
+  /** Where to begin in each channel; absent: at the beginning. */
+  readonly from?: Readonly<Record<Channel, number>>;
+  /** Go on with what comes until the exec is over. */
+  readonly follow?: boolean;
+  /** Nothing that this reader has not read yet is dropped: the program waits instead. */
+  readonly hold?: boolean;
+  readonly signal?: AbortSignal;
+}
+
+/** The output of one exec on disk: all of it up to a bound, then its head and its tail. */
+export interface ExecLog {
+  /** How much of each channel is safe. */
+  readonly stored: Readonly<Record<Channel, number>>;
+  /** Resolves when the bytes are in the file. `offset` is where they belong in their channel. */
+  write(channel: Channel, offset: number, data: Buffer): Promise<void>;
+  read(options?: LogReadOptions): AsyncIterable<LogPiece>;
+  /** Head and tail of a channel, or of both in the order of arrival, at most `limitBytes`. */
+  capture(channel: Channel | 'output', limitBytes: number): Promise<Captured>;
+  /** The exec is over: readers that follow come to their end. */
+  end(): Promise<void>;
+}
+
+export interface AuditLine {
+  readonly sandbox: string;
+  readonly exec: string;
+  readonly argv: readonly string[];
+  readonly where: string;
+  readonly reason: string;
+  readonly outcome: string;
+  readonly durationMs: number;
+}
+
+export interface SandboxStore {
+  readonly events: EventLog;
+  load(): Promise<readonly SandboxRecord[]>;
+  /** Replaces the record as a whole; safe when it returns. */
+  save(record: SandboxRecord): void;
+  remove(id: SandboxId): Promise<void>;
+  /** All execs that are remembered of a sandbox, oldest first; the last word on each. */
+  loadExecs(id: SandboxId): Promise<readonly ExecRecord[]>;
+  /** A new exec, or news of one; safe when it returns. */
+  saveExec(record: ExecRecord): void;
+  openLog(sandbox: SandboxId, exec: ExecId): Promise<ExecLog>;
+  audit(line: AuditLine): void;
 }
 
 export interface ImageFacts {

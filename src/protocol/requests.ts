@@ -1,0 +1,60 @@
+/** What the API is asked: the bodies of requests. Queries are parsed by their routes. */
+
+import { z } from 'zod';
+import { argvSchema, envsSchema, specSchema } from './spec.ts';
+
+const wholeMs = z
+  .number()
+  .int()
+  .min(0)
+  .max(2 ** 31 - 1);
+
+export const createBody = z.strictObject({
+  spec: specSchema.default({}),
+  /** Removed when the exec `main` ends, or when no client has been connected for a while. */
+  ephemeral: z.boolean().default(false),
+  /** With `ephemeral`: the client may go away. */
+  detached: z.boolean().default(false),
+  /** A sandbox of this name is used if it has the same spec (G1). */
+  reuse: z.boolean().default(false),
+});
+export type CreateBody = z.infer<typeof createBody>;
+export type CreateInput = z.input<typeof createBody>;
+
+export const execBody = z.strictObject({
+  argv: argvSchema,
+  envs: envsSchema.default({}),
+  /** Absent: the sandbox's. */
+  cwd: z.string().min(1).max(4095).optional(),
+  /** Without it the program reads end of file at once. */
+  stdin: z.boolean().default(false),
+  tty: z
+    .strictObject({ rows: z.number().int().min(1).max(65535), columns: z.number().int().min(1).max(65535) })
+    .optional(),
+  /** TERM at this time, KILL after the grace. 0: no limit. */
+  timeout_ms: wholeMs.default(300_000),
+  grace_ms: wholeMs.default(5000),
+  memory_limit_bytes: z
+    .number()
+    .int()
+    .min(2 ** 20)
+    .optional(),
+  /** Goes on when the client goes away. */
+  background: z.boolean().default(false),
+  /** Kept in the audit line: why this was run. */
+  reason: z.string().max(1000).optional(),
+});
+export type ExecBody = z.infer<typeof execBody>;
+export type ExecInput = z.input<typeof execBody>;
+
+export const stopBody = z.strictObject({ grace_ms: wholeMs.default(5000) });
+export const signalBody = z.strictObject({ signal: z.string().regex(/^SIG[A-Z0-9]{1,10}$/) });
+export const killBody = z.strictObject({ grace_ms: wholeMs.default(5000) });
+export const resizeBody = z.strictObject({
+  rows: z.number().int().min(1).max(65535),
+  columns: z.number().int().min(1).max(65535),
+});
+export const shutdownBody = z.strictObject({
+  /** Sandboxes go on running; else they are stopped. */
+  keep: z.boolean().default(false),
+});

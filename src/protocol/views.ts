@@ -1,0 +1,159 @@
+/** What the API answers with. Schemas, because the OpenAPI page is made from them; clients import the types alone. */
+
+import { z } from 'zod';
+import { execStates, sandboxStates } from './states.ts';
+
+const time = z.iso.datetime();
+
+export const errorView = z.strictObject({
+  code: z.string(),
+  kind: z.string(),
+  message: z.string(),
+  advice: z.string(),
+  details: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.array(z.string())])),
+});
+
+const isolationView = z.strictObject({
+  engine: z.string(),
+  engine_version: z.string(),
+  /** As the engine names it; `default` where the sandbox named none. */
+  runtime: z.string(),
+  profile: z.enum(['standard', 'strict']),
+  network: z.literal('none'),
+});
+
+export const sandboxView = z.strictObject({
+  id: z.string(),
+  name: z.string(),
+  state: z.enum(sandboxStates),
+  /** Why it is in this state, where that is not obvious. */
+  reason: z.string().optional(),
+  /** The sequence number of the last event of this sandbox: events after it are news. */
+  sequence: z.number().int(),
+  created_at: time,
+  started_at: time.optional(),
+  stopped_at: time.optional(),
+  image: z.string(),
+  container_id: z.string().optional(),
+  user: z.strictObject({ uid: z.number().int(), gid: z.number().int(), home: z.string() }),
+  workspace: z
+    .strictObject({ path: z.string(), target: z.string(), mode: z.enum(['live', 'readonly', 'copy']) })
+    .optional(),
+  workdir: z.string(),
+  limits: z.strictObject({
+    memory_bytes: z.number(),
+    cpus: z.number(),
+    pids: z.number().int(),
+    nofile: z.number().int(),
+  }),
+  labels: z.record(z.string(), z.string()),
+  isolation: isolationView,
+  /** Removed by itself when its command ends or its client goes away. */
+  ephemeral: z.boolean(),
+  idle_ttl_ms: z.number().optional(),
+  expires_at: time.optional(),
+  running_execs: z.number().int(),
+});
+export type SandboxView = z.infer<typeof sandboxView>;
+
+export const execView = z.strictObject({
+  id: z.string(),
+  sandbox_id: z.string(),
+  argv: z.array(z.string()),
+  cwd: z.string(),
+  tty: z.boolean(),
+  state: z.enum(execStates),
+  started_at: time,
+  ended_at: time.optional(),
+  duration_ms: z.number().optional(),
+  pid: z.number().int().optional(),
+  exit_code: z.number().int().optional(),
+  /** By name, as SIGKILL; absent when the program ended by itself. */
+  signal: z.string().optional(),
+  timed_out: z.boolean(),
+  /** The kernel killed it because the sandbox's memory was used up. */
+  oom_killed: z.boolean(),
+  /** Its own memory limit was exceeded. */
+  memory_limit_exceeded: z.boolean(),
+  /** It was killed by a call. */
+  killed: z.boolean(),
+  output_incomplete: z.boolean(),
+  left_behind: z.number().int(),
+  user_cpu_ms: z.number().optional(),
+  system_cpu_ms: z.number().optional(),
+  max_rss_bytes: z.number().optional(),
+  stdout_bytes: z.number().int(),
+  stderr_bytes: z.number().int(),
+  /** Why it was refused or lost. */
+  error: errorView.optional(),
+});
+export type ExecView = z.infer<typeof execView>;
+
+/** At most 256 KiB of a stream: its head and its tail, with a line between them that says how much is left out. */
+export const capturedView = z.strictObject({
+  encoding: z.enum(['utf8', 'base64']),
+  data: z.string(),
+  truncated: z.boolean(),
+  total_bytes: z.number().int(),
+});
+export type CapturedView = z.infer<typeof capturedView>;
+
+export const execResultView = z.strictObject({
+  exec: execView,
+  stdout: capturedView,
+  stderr: capturedView,
+  /** Both, in the order of their arrival. */
+  output: capturedView,
+});
+export type ExecResultView = z.infer<typeof execResultView>;
+
+export const statView = z.strictObject({
+  kind: z.enum(['file', 'directory', 'symlink', 'fifo', 'socket', 'block', 'character', 'unknown']),
+  /** Base64 as well where the name is no UTF-8. */
+  name: z.string(),
+  name_base64: z.string().optional(),
+  size: z.number(),
+  mode: z.number().int(),
+  uid: z.number().int(),
+  gid: z.number().int(),
+  modified_at: time,
+  link_target: z.string().optional(),
+});
+export type StatView = z.infer<typeof statView>;
+
+export const statsView = z.strictObject({
+  at: time,
+  memory_bytes: z.number(),
+  memory_limit_bytes: z.number(),
+  cpu_seconds: z.number(),
+  pids: z.number().int(),
+});
+export type StatsView = z.infer<typeof statsView>;
+
+export const verifyView = z.strictObject({
+  ok: z.boolean(),
+  checks: z.array(
+    z.strictObject({
+      name: z.string(),
+      expected: z.string(),
+      found: z.string(),
+      /** `unknown`: this runtime does not show it from inside. */
+      status: z.enum(['ok', 'failed', 'unknown']),
+    }),
+  ),
+});
+export type VerifyView = z.infer<typeof verifyView>;
+
+export const healthView = z.strictObject({
+  version: z.string(),
+  api: z.literal('v1'),
+  pid: z.number().int(),
+  owner: z.string(),
+  started_at: time,
+  engine: z.strictObject({ endpoint: z.string(), version: z.string(), reachable: z.boolean() }),
+  /** A hash of the variables that choose an engine: a client that has others must not use this daemon unasked. */
+  engine_environment: z.string(),
+  sandboxes: z.record(z.string(), z.number().int()),
+  sequence: z.number().int(),
+});
+export type HealthView = z.infer<typeof healthView>;
