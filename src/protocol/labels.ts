@@ -6,7 +6,7 @@ export const label = {
   /** Whose object this is: see `ownerId`. Absent on caches that users share (porter volumes, images). */
   owner: 'dev.sallyport.owner',
   kind: 'dev.sallyport.kind',
-  /** Of a sandbox: its id, its name and its spec without its variables, so that its record can be made again. */
+  /** Of a sandbox: who it is, what people call it, and what it was asked to be. */
   id: 'dev.sallyport.id',
   name: 'dev.sallyport.name',
   spec: 'dev.sallyport.spec',
