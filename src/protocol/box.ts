@@ -14,6 +14,13 @@ export interface BoxTmpfs {
   readonly exec: boolean;
 }
 
+/** A file or folder of the host. `source` is a real path: policy has judged it, and links were followed before. */
+export interface BoxMount {
+  readonly source: string;
+  readonly target: string;
+  readonly writable: boolean;
+}
+
 export interface BoxLimits {
   readonly memoryBytes: number;
   readonly cpus: number;
@@ -22,15 +29,24 @@ export interface BoxLimits {
   readonly shmBytes: number;
 }
 
+/** Docker's own minimum is 6 MiB; below 16 MiB no interpreter starts. */
+export const smallestMemoryBytes = 16 * 2 ** 20;
+
 export interface BoxRequest {
   readonly name: string;
   readonly image: string;
   readonly user: BoxUser;
+  /**
+   * `keep-id`: the engine maps this user to the host user that runs it. Only rootless Podman is asked for it, where a
+   * mounted folder would otherwise belong to container uid 0.
+   */
+  readonly userMapping?: 'keep-id';
   readonly env: Readonly<Record<string, string>>;
   readonly workingDir: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly limits: BoxLimits;
   readonly tmpfs: readonly BoxTmpfs[];
+  readonly mounts: readonly BoxMount[];
   readonly readOnlyRoot: boolean;
   /** Ends and is removed when the connection that made it goes away (O3), so that a killed caller leaves nothing. */
   readonly endsWithHost: boolean;
