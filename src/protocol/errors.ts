@@ -215,6 +215,22 @@ export const errorRegistry = {
     summary: 'The daemon ended before it had sent the command to the sandbox: it never ran.',
     advice: 'Run it again.',
   },
+  spec_invalid: {
+    kind: 'invalid',
+    summary: 'What was asked for does not fit the schema, and nothing was made.',
+    advice: 'Correct the fields that the message names; docs/spec.md describes each of them.',
+  },
+  config_invalid: {
+    kind: 'invalid',
+    summary: 'A configuration file or an environment variable cannot be used.',
+    advice: 'Correct what the message names; docs/config.md says what may be there.',
+  },
+  project_not_approved: {
+    kind: 'permission',
+    summary: 'The sallyport.yaml of this folder asks for something that nobody has approved.',
+    advice:
+      'Read the file, then approve it: run in a terminal, pass `--approve`, or set SALLYPORT_APPROVE_PROJECT=1.',
+  },
   tunnel_failed: {
     kind: 'unavailable',
     summary: 'Nothing inside the sandbox took the connection.',
