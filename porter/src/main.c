@@ -26,6 +26,7 @@
 #include "message.h"
 #include "notice.h"
 #include "seccomp.h"
+#include "show.h"
 #include "text.h"
 #include "tree.h"
 #include "tunnels.h"
@@ -234,11 +235,12 @@ static int tell_version(void) {
 
 int main(int argc, char **argv) {
   if (argc >= 2 && strcmp(argv[1], "relay") == 0) return relay(argc > 2 ? argv[2] : "1");
+  if (argc >= 2 && strcmp(argv[1], "show") == 0) return show_main(argc - 2, argv + 2);
   for (int i = 1; i < argc; i++) {
     if (strcmp(argv[i], "--version") == 0) return tell_version();
     if (strncmp(argv[i], "--nofile=", 9) == 0) limit_open_files(argv[i] + 9);
     else if (strcmp(argv[i], "--exit-with-host") == 0) exit_with_host = true;
-    else die("usage: porter [--version] [--nofile=N] [--exit-with-host] | porter relay [pid]");
+    else die("usage: porter [--version] [--nofile=N] [--exit-with-host] | porter relay [pid] | porter show FILE...");
   }
   static const struct host_events events = {.frame = on_frame, .replaced = on_host_replaced, .gone = on_host_gone};
   static struct watch signals;

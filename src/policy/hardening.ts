@@ -54,6 +54,7 @@ export function hardenedBox(wish: BoxWish): BoxRequest {
     labels: name === 'strict' ? { ...wish.labels, [label.sandbox]: 'ephemeral' } : wish.labels,
     limits,
     tmpfs: [tmp],
+    mounts: [],
     readOnlyRoot: profile.readOnlyRoot,
     endsWithHost: wish.endsWithHost,
     porterVolume: wish.porterVolume,

@@ -78,6 +78,7 @@ export class Exec implements StreamOwner {
   readonly #inputWindow: number;
   readonly #acks = new Batch(() => this.#acknowledge());
   #stdinCredit: number;
+  #stdinSent = 0;
   #stdinWake: (() => void) | undefined;
   #stdinTail: Promise<void> = Promise.resolve();
   #over = false;
@@ -110,6 +111,11 @@ export class Exec implements StreamOwner {
     this.result.catch(() => {});
   }
 
+  /** How much of what was written here is beyond doubt with the program: it need not be kept to be sent again. */
+  get inputTaken(): number {
+    return Math.max(0, this.#stdinSent - (this.#inputWindow - this.#stdinCredit));
+  }
+
   /** Resolves when the sandbox has taken the bytes; what a program that ended does not read is dropped. */
   async write(data: Buffer): Promise<void> {
     const sent = this.#stdinTail.then(() => this.#send(data));
@@ -127,6 +133,7 @@ export class Exec implements StreamOwner {
       }
       const part = data.subarray(offset, offset + Math.min(this.#stdinCredit, stdinStepBytes));
       this.#stdinCredit -= part.length;
+      this.#stdinSent += part.length;
       offset += part.length;
       this.#link.send(frameType.stdin, this.stream, part);
     }

@@ -14,6 +14,14 @@ export interface BoxTmpfs {
   readonly exec: boolean;
 }
 
+/** A folder or a file of the host, seen inside. */
+export interface BoxMount {
+  /** Absolute, on the engine's machine; it must be there. */
+  readonly source: string;
+  readonly target: string;
+  readonly writable: boolean;
+}
+
 export interface BoxLimits {
   readonly memoryBytes: number;
   readonly cpus: number;
@@ -31,6 +39,7 @@ export interface BoxRequest {
   readonly labels: Readonly<Record<string, string>>;
   readonly limits: BoxLimits;
   readonly tmpfs: readonly BoxTmpfs[];
+  readonly mounts: readonly BoxMount[];
   readonly readOnlyRoot: boolean;
   /** Ends and is removed when the connection that made it goes away (O3), so that a killed caller leaves nothing. */
   readonly endsWithHost: boolean;

@@ -165,6 +165,56 @@ export const errorRegistry = {
     summary: 'What was asked for is not allowed, and nothing was made.',
     advice: 'Ask for less, as the message says.',
   },
+  sandbox_not_found: {
+    kind: 'not_found',
+    summary: 'There is no sandbox of this name or id.',
+    advice: '`sally ls` shows those that there are.',
+  },
+  sandbox_exists: {
+    kind: 'conflict',
+    summary: 'A sandbox of this name is there already.',
+    advice: 'Choose another name, or remove the other one first: `sally rm <name>`.',
+  },
+  sandbox_state: {
+    kind: 'conflict',
+    summary: 'The sandbox is in a state in which this cannot be done.',
+    advice: '`sally inspect <name>` shows its state and the reason.',
+  },
+  sandbox_failed: {
+    kind: 'internal',
+    summary: 'The sandbox could not be made or started.',
+    advice: 'What was made on the way is removed; read the reason above and try again.',
+  },
+  sandbox_changed: {
+    kind: 'conflict',
+    summary: 'The sandbox holds changes that were not brought back.',
+    advice: 'Copy them out first, or remove it with `--force`.',
+  },
+  sandbox_limit: {
+    kind: 'exhausted',
+    summary: 'There are as many sandboxes as there may be.',
+    advice: 'Remove some first: `sally ls`, then `sally rm <name>`.',
+  },
+  daemon_stopping: {
+    kind: 'unavailable',
+    summary: 'The daemon is about to stop and takes no new work.',
+    advice: 'Call again: a new daemon is started.',
+  },
+  exec_not_found: {
+    kind: 'not_found',
+    summary: 'The sandbox knows no such command.',
+    advice: '`sally logs --list <name>` shows those that it ran.',
+  },
+  exec_lost: {
+    kind: 'unavailable',
+    summary: 'The sandbox ended while the command ran, so nobody knows how it would have ended.',
+    advice: 'Its output up to that moment is in `sally logs`; run it again.',
+  },
+  exec_not_sent: {
+    kind: 'unavailable',
+    summary: 'The daemon ended before it had sent the command to the sandbox: it never ran.',
+    advice: 'Run it again.',
+  },
   tunnel_failed: {
     kind: 'unavailable',
     summary: 'Nothing inside the sandbox took the connection.',

@@ -6,6 +6,10 @@ export const label = {
   /** Whose object this is: see `ownerId`. Absent on caches that users share (porter volumes, images). */
   owner: 'dev.sallyport.owner',
   kind: 'dev.sallyport.kind',
+  /** Of a sandbox: who it is, what people call it, and what it was asked to be. */
+  id: 'dev.sallyport.id',
+  name: 'dev.sallyport.name',
+  spec: 'dev.sallyport.spec',
   /** `ephemeral` on boxes of the strict profile. */
   sandbox: 'dev.sallyport.sandbox',
   /** The hash of the inputs that a cached object was made from. */

@@ -1,6 +1,7 @@
 /** What is remembered of a sandbox and of an exec. The store writes it down as it is; views show a part of it. */
 
-import type { BoxLimits } from '../protocol/box.ts';
+import type { BoxPlan } from '../policy/box-plan.ts';
+import type { ErrorCode, ErrorKind } from '../protocol/errors.ts';
 import type { ExecId, SandboxId } from '../protocol/ids.ts';
 import type { Spec } from '../protocol/spec.ts';
 import type { ExecState, SandboxState } from '../protocol/states.ts';
@@ -20,10 +21,8 @@ export interface SandboxRecord {
   readonly image: string;
   readonly imageId?: string;
   readonly imageEnv: Readonly<Record<string, string>>;
-  readonly user: { readonly uid: number; readonly gid: number; readonly home: string };
-  readonly workdir: string;
-  readonly limits: BoxLimits;
-  readonly profile: 'standard' | 'strict';
+  /** What it gets, decided once, when it was asked for. */
+  readonly plan: BoxPlan;
   readonly isolation: { readonly engine: string; readonly engineVersion: string; readonly runtime: string };
   readonly ephemeral: boolean;
   readonly detached: boolean;
@@ -38,13 +37,14 @@ export interface SandboxRecord {
 export interface ExecRecord {
   readonly id: ExecId;
   readonly sandboxId: SandboxId;
-  /** The number of its stream in the porter protocol, and of the start of the sandbox that it belongs to. */
+  /** The number of its stream in the porter protocol, from one start of the sandbox to the next. */
   readonly stream: number;
-  readonly bootEpoch: number;
   readonly argv: readonly string[];
   readonly cwd: string;
   readonly tty: boolean;
   readonly background: boolean;
+  /** The sandbox's own command. */
+  readonly main: boolean;
   readonly reason: string;
   readonly startedAt: string;
   readonly state: ExecState;
@@ -64,5 +64,10 @@ export interface ExecRecord {
   readonly stdoutBytes: number;
   readonly stderrBytes: number;
   /** Why it was refused or lost. */
-  readonly error?: { readonly code: string; readonly message: string; readonly advice: string };
+  readonly error?: {
+    readonly code: ErrorCode;
+    readonly kind: ErrorKind;
+    readonly message: string;
+    readonly advice: string;
+  };
 }

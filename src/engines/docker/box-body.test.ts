@@ -72,4 +72,27 @@ describe('boxBody', () => {
   it('asks for no limit of processes where one would put aside those of the engine itself', () => {
     expect(boxBody(box, { limitsReplaceDefaults: true }).HostConfig?.Ulimits).toEqual([]);
   });
+
+  it('[O2] binds folders privately, and read-only ones without what is mounted further down', () => {
+    const mounts = [
+      { source: '/home/me/project', target: '/workspace', writable: true },
+      { source: '/data', target: '/data', writable: false },
+    ];
+    expect(boxBody({ ...box, mounts }).HostConfig?.Mounts?.slice(1)).toEqual([
+      {
+        Type: 'bind',
+        Source: '/home/me/project',
+        Target: '/workspace',
+        ReadOnly: false,
+        BindOptions: { Propagation: 'rprivate', NonRecursive: false },
+      },
+      {
+        Type: 'bind',
+        Source: '/data',
+        Target: '/data',
+        ReadOnly: true,
+        BindOptions: { Propagation: 'rprivate', NonRecursive: true },
+      },
+    ]);
+  });
 });

@@ -1,7 +1,7 @@
 /** A box in the Engine API's words. Pure: `sally explain` and the tests read what the engine would be sent. */
 
-import { type BoxRequest, porterMount, porterPath } from '../../protocol/box.ts';
-import type { ContainerBody } from './types.ts';
+import { type BoxMount, type BoxRequest, porterMount, porterPath } from '../../protocol/box.ts';
+import type { ContainerBody, MountBody } from './types.ts';
 
 /** What an engine behind the same API does otherwise. */
 export interface BoxEngineTraits {
@@ -66,8 +66,26 @@ export function boxBody(
           ReadOnly: true,
           VolumeOptions: { NoCopy: true },
         },
+        ...box.mounts.map(bindMount),
       ],
       ...(box.runtime === undefined ? {} : { Runtime: box.runtime }),
+    },
+  };
+}
+
+/** A bind of this kind whose source is missing is refused; the engine's older way would make an empty folder of root's. */
+function bindMount({ source, target, writable }: BoxMount): MountBody {
+  return {
+    Type: 'bind',
+    Source: source,
+    Target: target,
+    ReadOnly: !writable,
+    BindOptions: {
+      // Nothing that is mounted on one side appears on the other.
+      Propagation: 'rprivate',
+      // SECURITY: an engine makes only the top of a tree of mounts read-only. What is mounted further down stays writable,
+      // so it is left out; the folder below it is seen instead.
+      NonRecursive: !writable,
     },
   };
 }

@@ -1,16 +1,25 @@
 /** Sandboxes on a Docker engine, behind the port that `sandboxes/` declares. */
 
 import { porterPath } from '../../protocol/box.ts';
-import type { BoxEngine } from '../../sandboxes/ports.ts';
+import { SallyportError } from '../../protocol/errors.ts';
+import type { BoxEngine, BoxStats, EngineFacts } from '../../sandboxes/ports.ts';
 import { type BoxEngineTraits, boxBody } from './box-body.ts';
+import { boxEvents } from './box-events.ts';
+import { boxLabels, boxState, knownBox } from './box-state.ts';
+import { boxStats } from './box-stats.ts';
 import { attachContainer } from './containers/attach.ts';
 import { createContainer } from './containers/create.ts';
 import { execInContainer } from './containers/exec.ts';
 import { inspectContainer } from './containers/inspect.ts';
+import { listContainers } from './containers/list.ts';
 import { removeContainer } from './containers/remove.ts';
 import { startContainer } from './containers/start.ts';
+import { containerStats } from './containers/stats.ts';
+import { pauseBox, unpauseBox } from './pause-box.ts';
 import { ensurePorterVolume, type PorterProgram } from './porter-volume.ts';
+import { findBox, stopBox } from './stop-box.ts';
 import { sweepStale } from './sweep-stale.ts';
+import { engineInfo } from './system/info.ts';
 import { type EngineVersion, engineVersion } from './system/version.ts';
 import type { CallOptions, EngineConnection } from './wire/connection.ts';
 
@@ -31,9 +40,10 @@ export function dockerBoxEngine(
     }
   };
   const traits = async (): Promise<BoxEngineTraits> => ({
-    limitsReplaceDefaults: 'podman engine' in (await versionOnce()).components,
+    limitsReplaceDefaults: isPodman(await versionOnce()),
   });
   return {
+    facts: async (signal) => await engineFacts(connection, await versionOnce(), signal),
     providePorter: async (fillerImage, signal) => {
       const { architecture } = await versionOnce();
       return await ensurePorterVolume(
@@ -51,7 +61,41 @@ export function dockerBoxEngine(
     attach: (id, signal) => attachContainer(connection, id, within(signal)),
     openRelay: (id, signal) => execInContainer(connection, id, [porterPath, 'relay'], within(signal)),
     start: (id, signal) => startContainer(connection, id, within(signal)),
-    state: (id) => inspectContainer(connection, id),
+    stop: (id, graceMs) => stopBox(connection, id, graceMs),
+    pause: (id) => pauseBox(connection, id),
+    unpause: (id) => unpauseBox(connection, id),
+    find: (id) => findBox(connection, id),
+    state: async (id) => boxState(await inspectContainer(connection, id)),
+    list: async (owner) => (await listContainers(connection, boxLabels(owner))).map(knownBox),
+    stats: (id) => statsOf(connection, id),
+    events: (owner, signal) => boxEvents(connection, owner, signal),
     remove: (id) => removeContainer(connection, id),
   };
+}
+
+const isPodman = (version: EngineVersion): boolean => 'podman engine' in version.components;
+
+async function engineFacts(
+  connection: EngineConnection,
+  version: EngineVersion,
+  signal: AbortSignal | undefined,
+): Promise<EngineFacts> {
+  const { runtimes, defaultRuntime, securityOptions } = await engineInfo(connection, within(signal));
+  return {
+    name: isPodman(version) ? 'podman' : 'docker',
+    version: version.engine,
+    endpoint: connection.endpoint,
+    runtimes,
+    defaultRuntime,
+    rootless: securityOptions.some((option) => option.split(',').includes('name=rootless')),
+  };
+}
+
+async function statsOf(connection: EngineConnection, id: string): Promise<BoxStats> {
+  const stats = boxStats(await containerStats(connection, id));
+  if (stats !== undefined) return stats;
+  throw new SallyportError('engine_conflict', `box ${id} does not run, so it uses nothing`, {
+    details: { box: id },
+    advice: 'Start it first.',
+  });
 }

@@ -27,4 +27,18 @@ describe('dockerRunLine', () => {
       ].join(' '),
     );
   });
+
+  it('[O2] writes binds as a line of CSV', () => {
+    const mounts = [
+      { source: '/home/me/a, "b"', target: '/workspace', writable: true },
+      { source: '/data', target: '/data', writable: false },
+    ];
+    const line = dockerRunLine('box', boxBody({ ...box, mounts }));
+    expect(line).toContain(
+      `--mount 'type=bind,"source=/home/me/a, ""b""",target=/workspace,bind-propagation=rprivate'`,
+    );
+    expect(line).toContain(
+      '--mount type=bind,source=/data,target=/data,readonly,bind-propagation=rprivate,bind-nonrecursive',
+    );
+  });
 });

@@ -1,6 +1,6 @@
 /** A container request as the `docker run` line that would make the same container: for reading, and for trying by hand. */
 
-import type { ContainerBody, HostConfigBody } from './types.ts';
+import type { ContainerBody, HostConfigBody, MountBody } from './types.ts';
 
 export function dockerRunLine(name: string, body: ContainerBody): string {
   const [entrypoint, ...rest] = [...(body.Entrypoint ?? []), ...(body.Cmd ?? [])];
@@ -39,13 +39,26 @@ function hostOptions(host: HostConfigBody): readonly string[] {
     ...option('--shm-size', host.ShmSize),
     ...(host.Ulimits ?? []).flatMap(({ Name, Soft, Hard }) => ['--ulimit', `${Name}=${Soft}:${Hard}`]),
     ...Object.entries(host.Tmpfs ?? {}).flatMap(([target, options]) => ['--tmpfs', `${target}:${options}`]),
-    ...(host.Mounts ?? []).flatMap((mount) => {
-      const parts = [`type=${mount.Type}`, `source=${mount.Source}`, `target=${mount.Target}`];
-      if (mount.ReadOnly === true) parts.push('readonly');
-      if (mount.VolumeOptions?.NoCopy === true) parts.push('volume-nocopy');
-      return ['--mount', parts.join(',')];
-    }),
+    ...(host.Mounts ?? []).flatMap((mount) => ['--mount', mountFields(mount).map(field).join(',')]),
   ];
+}
+
+function mountFields(mount: MountBody): readonly string[] {
+  const bind = mount.BindOptions;
+  return [
+    `type=${mount.Type}`,
+    `source=${mount.Source}`,
+    `target=${mount.Target}`,
+    ...(mount.ReadOnly === true ? ['readonly'] : []),
+    ...(mount.VolumeOptions?.NoCopy === true ? ['volume-nocopy'] : []),
+    ...(bind === undefined ? [] : [`bind-propagation=${bind.Propagation}`]),
+    ...(bind?.NonRecursive === true ? ['bind-nonrecursive'] : []),
+  ];
+}
+
+/** The value of `--mount` is a line of CSV. */
+function field(text: string): string {
+  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
 function option(name: string, value: string | number | undefined): readonly string[] {

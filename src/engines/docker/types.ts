@@ -8,6 +8,7 @@ export interface MountBody {
   readonly Target: string;
   readonly ReadOnly?: boolean;
   readonly VolumeOptions?: { readonly NoCopy?: boolean };
+  readonly BindOptions?: { readonly Propagation: 'rprivate'; readonly NonRecursive: boolean };
 }
 
 export interface HostConfigBody {

@@ -1,0 +1,5 @@
+#pragma once
+
+/* `porter show FILE...`: prints files, for images that have no program to do it. It is run as any command of the sandbox is, so
+   that what it finds below /proc/self is what every command gets. Before each file a line "== PATH", with " +" if it opened. */
+int show_main(int count, char **paths);

@@ -1,0 +1,23 @@
+/** The whole environment of a command: the image's, then the sandbox's, then the call's. Nothing of the host's (C5). */
+
+import type { SandboxRecord } from './records.ts';
+
+const posixPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+export function execEnvironment(
+  record: Pick<SandboxRecord, 'imageEnv' | 'plan' | 'spec'>,
+  call: Readonly<Record<string, string>>,
+  tty: boolean,
+): Record<string, string> {
+  return {
+    PATH: posixPath,
+    LANG: 'C.UTF-8',
+    ...(tty ? { TERM: 'xterm-256color' } : {}),
+    ...record.imageEnv,
+    // An image knows nothing of this user.
+    HOME: record.plan.user.home,
+    USER: 'sally',
+    ...record.spec.envs,
+    ...call,
+  };
+}

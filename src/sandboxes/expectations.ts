@@ -1,0 +1,132 @@
+/** What a sandbox must look like from inside, row by row: what is expected, and how to find it in what the kernel shows. Pure. */
+
+import type { SandboxRecord } from './records.ts';
+
+/** Path to content. What could not be opened is not in it. */
+export type Shown = ReadonlyMap<string, string>;
+
+export interface Expectation {
+  readonly name: string;
+  readonly expected: string;
+  /** Undefined where the runtime does not show it. */
+  readonly find: (shown: Shown) => string | undefined;
+}
+
+export function expectations(record: SandboxRecord, porterMount: string): readonly Expectation[] {
+  const { user, limits, profile, mounts } = record.plan;
+  const strict = profile === 'strict';
+  const noCapability = '0000000000000000';
+  return [
+    { name: 'user', expected: numbers(user.uid), find: status('Uid', spaced) },
+    { name: 'group', expected: numbers(user.gid), find: status('Gid', spaced) },
+    { name: 'other groups', expected: '', find: status('Groups', (text) => otherGroups(text, user.gid)) },
+    ...['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb'].map((name) => ({
+      name: `capabilities ${name.slice(3).toLowerCase()}`,
+      expected: noCapability,
+      find: status(name),
+    })),
+    { name: 'no new privileges', expected: '1', find: status('NoNewPrivs') },
+    { name: 'seccomp', expected: '2', find: seccomp },
+    { name: 'memory', expected: String(limits.memoryBytes), find: memory },
+    { name: 'processes', expected: String(limits.pids), find: pids },
+    { name: 'cpus', expected: String(limits.cpus), find: cpus },
+    { name: 'core files', expected: '0', find: limit('Max core file size') },
+    { name: 'interfaces', expected: 'lo', find: interfaces },
+    { name: 'root', expected: strict ? 'ro' : 'rw', find: (shown) => mountMode(shown, '/') },
+    { name: `mount ${porterMount}`, expected: 'ro', find: (shown) => mountMode(shown, porterMount) },
+    { name: '/tmp', expected: strict ? 'tmpfs noexec' : 'tmpfs exec', find: tmp },
+    ...mounts.map(({ target, writable }) => ({
+      name: `mount ${target}`,
+      expected: writable ? 'rw' : 'ro',
+      find: (shown: Shown) => mountMode(shown, target),
+    })),
+  ];
+}
+
+/** Real, effective, saved and of the file system: all four the same. */
+const numbers = (id: number): string => `${id} ${id} ${id} ${id}`;
+const spaced = (text: string): string => text.trim().split(/\s+/).join(' ');
+
+/** The own group may be among them; anything else was not asked for. */
+function otherGroups(text: string, gid: number): string {
+  return text
+    .trim()
+    .split(/\s+/)
+    .filter((group) => group !== '' && group !== String(gid))
+    .join(' ');
+}
+
+function status(field: string, read: (text: string) => string = (text) => text.trim()) {
+  return (shown: Shown): string | undefined => {
+    const line = new RegExp(`^${field}:(.*)$`, 'm').exec(shown.get('/proc/self/status') ?? '')?.[1];
+    return line === undefined ? undefined : read(line);
+  };
+}
+
+/** gVisor does its own filtering below the sandbox's kernel and shows 0 inside. */
+function seccomp(shown: Shown): string | undefined {
+  const found = status('Seccomp')(shown);
+  return found === '0' && status('NoNewPrivs')(shown) === undefined ? undefined : found;
+}
+
+function memory(shown: Shown): string | undefined {
+  const text =
+    shown.get('/sys/fs/cgroup/memory/memory.limit_in_bytes') ?? shown.get('/sys/fs/cgroup/memory.max');
+  return text?.trim();
+}
+
+function pids(shown: Shown): string | undefined {
+  return (shown.get('/sys/fs/cgroup/pids/pids.max') ?? shown.get('/sys/fs/cgroup/pids.max'))?.trim();
+}
+
+function cpus(shown: Shown): string | undefined {
+  const v2 = shown.get('/sys/fs/cgroup/cpu.max')?.trim().split(' ');
+  const quota = shown.get('/sys/fs/cgroup/cpu/cpu.cfs_quota_us')?.trim() ?? v2?.[0];
+  const period = shown.get('/sys/fs/cgroup/cpu/cpu.cfs_period_us')?.trim() ?? v2?.[1];
+  return quota === undefined || period === undefined ? undefined : String(Number(quota) / Number(period));
+}
+
+function limit(name: string) {
+  return (shown: Shown): string | undefined =>
+    new RegExp(`^${name}\\s+(\\S+)`, 'm').exec(shown.get('/proc/self/limits') ?? '')?.[1];
+}
+
+function interfaces(shown: Shown): string | undefined {
+  const text = shown.get('/proc/net/dev');
+  if (text === undefined) return undefined;
+  const names = [...text.matchAll(/^\s*([^\s:|]+):/gm)].map((match) => match[1]);
+  return names.sort().join(' ');
+}
+
+interface MountLine {
+  readonly target: string;
+  readonly options: readonly string[];
+  readonly type: string;
+}
+
+/** The last one mounted at a place is the one that is seen. */
+function mountAt(shown: Shown, target: string): MountLine | undefined {
+  const lines = (shown.get('/proc/self/mountinfo') ?? '').split('\n').map((line): MountLine => {
+    const [before = '', after = ''] = line.split(' - ');
+    const fields = before.split(' ');
+    return {
+      target: fields[4] ?? '',
+      options: (fields[5] ?? '').split(','),
+      type: after.split(' ')[0] ?? '',
+    };
+  });
+  return lines.findLast((line) => line.target === target);
+}
+
+function mountMode(shown: Shown, target: string): string | undefined {
+  if (!shown.has('/proc/self/mountinfo')) return undefined;
+  const mount = mountAt(shown, target);
+  if (mount === undefined) return 'nothing';
+  return mount.options.includes('ro') ? 'ro' : 'rw';
+}
+
+function tmp(shown: Shown): string | undefined {
+  const mount = mountAt(shown, '/tmp');
+  if (mount === undefined) return shown.has('/proc/self/mountinfo') ? 'nothing' : undefined;
+  return `${mount.type} ${mount.options.includes('noexec') ? 'noexec' : 'exec'}`;
+}

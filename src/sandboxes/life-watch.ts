@@ -1,0 +1,65 @@
+/** When a sandbox has lived long enough: unused for its idle time, or older than its lifetime. */
+
+import { formatDuration } from '../lib/durations.ts';
+import type { SandboxRecord } from './records.ts';
+
+export const defaultIdleMs = 30 * 60_000;
+/** Node's timers overflow beyond; a longer wait is made of several. */
+const longestTimerMs = 2 ** 31 - 1;
+
+export interface LifeHost {
+  /** Something runs or somebody is connected: that is no idleness. */
+  readonly alive: () => boolean;
+  readonly over: (why: string) => void;
+}
+
+export class LifeWatch {
+  readonly #idleMs: number;
+  readonly #endMs: number;
+  readonly #lifetimeMs: number;
+  readonly #host: LifeHost;
+  #usedMs = Date.now();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor({ spec, createdAt }: Pick<SandboxRecord, 'spec' | 'createdAt'>, host: LifeHost) {
+    const { idle_ttl: idle = defaultIdleMs, max_lifetime: lifetime = 'never' } = spec;
+    this.#idleMs = typeof idle === 'number' ? idle : Number.POSITIVE_INFINITY;
+    this.#lifetimeMs = typeof lifetime === 'number' ? lifetime : Number.POSITIVE_INFINITY;
+    this.#endMs = Date.parse(createdAt) + this.#lifetimeMs;
+    this.#host = host;
+  }
+
+  begin(): void {
+    this.touch();
+    this.#look();
+  }
+
+  touch(): void {
+    this.#usedMs = Date.now();
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #look(): void {
+    clearTimeout(this.#timer);
+    if (this.#host.alive()) this.touch();
+    const now = Date.now();
+    const idleEndMs = this.#usedMs + this.#idleMs;
+    if (now >= this.#endMs) this.#over(`its lifetime of ${formatDuration(this.#lifetimeMs)} is over`);
+    else if (now >= idleEndMs) this.#over(`it was not used for ${formatDuration(this.#idleMs)}`);
+    else {
+      const nextMs = Math.min(this.#endMs, idleEndMs) - now;
+      if (nextMs !== Number.POSITIVE_INFINITY) {
+        this.#timer = setTimeout(() => this.#look(), Math.min(nextMs, longestTimerMs));
+      }
+    }
+  }
+
+  #over(why: string): void {
+    this.end();
+    this.#host.over(why);
+  }
+}

@@ -1,0 +1,108 @@
+/**
+ * From a record to a box that runs and answers: image, user, porter, container, start, greeting. A failure undoes what was made,
+ * in reverse; a crash is undone by the next start, because the container carries the sandbox's id from its first moment.
+ */
+
+import { plannedBox } from '../policy/box-plan.ts';
+import type { BoxRequest } from '../protocol/box.ts';
+import { label, ownedLabels } from '../protocol/labels.ts';
+import type { BoxLink } from './box-link.ts';
+import type { BoxDoor } from './ports.ts';
+import type { SandboxRecord } from './records.ts';
+import { Saga } from './saga.ts';
+import type { SandboxWorld, Tell } from './world.ts';
+
+export interface Materialisation {
+  readonly record: () => SandboxRecord;
+  /** News of the record, safe when it returns. */
+  readonly note: (news: Partial<SandboxRecord>) => void;
+  readonly linkTo: (boxId: string) => BoxLink;
+  readonly tell: Tell;
+  readonly signal: AbortSignal;
+}
+
+export async function materialise(world: SandboxWorld, work: Materialisation): Promise<BoxLink> {
+  const saga = new Saga();
+  try {
+    return await make(world, work, saga);
+  } catch (error) {
+    await saga.undo((what, failure) => world.report(`undo ${what} of ${work.record().name}`, failure));
+    throw error;
+  }
+}
+
+async function make(world: SandboxWorld, work: Materialisation, saga: Saga): Promise<BoxLink> {
+  const { engine, images, checkpoint } = world;
+  const { signal, note, tell } = work;
+  const { spec, plan } = work.record();
+  const { user, workdir } = plan;
+  const image = await images.provide(spec.image, { progress: tell, signal });
+  signal.throwIfAborted();
+  note({ image: image.reference, imageId: image.id, imageEnv: image.env });
+  checkpoint('create.image');
+  const personal = await images.forUser(image, { ...user, workdir }, signal);
+  checkpoint('create.user-image');
+  const porterVolume = await engine.providePorter(personal, signal);
+  signal.throwIfAborted();
+  checkpoint('create.porter');
+  // Not cancelled half-way: a create whose answer is not awaited would leave a box that nobody knows.
+  const boxId = await engine.create(boxOf(work.record(), world.owner, { image: personal, porterVolume }));
+  saga.onFailure('the container', () => engine.remove(boxId));
+  checkpoint('create.container');
+  note({ containerId: boxId });
+  signal.throwIfAborted();
+  checkpoint('create.recorded');
+  return await startBox(world, work, saga);
+}
+
+/** From a container that does not run to a porter that answers. */
+export async function startBox(
+  world: SandboxWorld,
+  work: Pick<Materialisation, 'record' | 'linkTo' | 'signal'>,
+  saga: Saga = new Saga(),
+): Promise<BoxLink> {
+  const { engine, checkpoint } = world;
+  const { containerId } = work.record();
+  if (containerId === undefined) throw new Error('a container is started that was never made');
+  const link = work.linkTo(containerId);
+  saga.onFailure('the connection', async () => link.close());
+  // Before the start: what porter says first must not be missed.
+  const door: BoxDoor = await engine.attach(containerId, work.signal);
+  try {
+    await engine.start(containerId, work.signal);
+    checkpoint('create.started');
+    await link.greet(door, work.signal);
+  } catch (error) {
+    door.destroy();
+    link.close();
+    throw error;
+  }
+  checkpoint('create.greeted');
+  return link;
+}
+
+/** The box that a record asks for; pure. */
+export function boxOf(
+  record: SandboxRecord,
+  owner: string,
+  made: { readonly image: string; readonly porterVolume: string },
+): BoxRequest {
+  return plannedBox(record.plan, {
+    ...made,
+    name: record.containerName,
+    labels: boxLabels(record, owner),
+    endsWithHost: false,
+  });
+}
+
+/** Enough to know a sandbox by, and to make its record again if the store is lost (A12). */
+function boxLabels(record: SandboxRecord, owner: string): Record<string, string> {
+  // What an engine knows others can read.
+  const { envs: _secret, ...shown } = record.spec;
+  return ownedLabels('sandbox', {
+    [label.owner]: owner,
+    [label.id]: record.id,
+    [label.name]: record.name,
+    [label.spec]: JSON.stringify(shown),
+  });
+}

@@ -1,0 +1,337 @@
+/** All sandboxes of one owner: makes them, finds them, and makes what is remembered true again after a crash. */
+
+import { randomBytes } from 'node:crypto';
+import { type BoxPlan, type PlanFacts, planBox } from '../policy/box-plan.ts';
+import type { HostPlaces } from '../policy/forbidden-sources.ts';
+import { randomName, workspaceName } from '../policy/names.ts';
+import { specDifferences } from '../policy/spec-identity.ts';
+import type { BoxRequest } from '../protocol/box.ts';
+import { SallyportError } from '../protocol/errors.ts';
+import { isSandboxId, type SandboxId, sandboxIdFrom } from '../protocol/ids.ts';
+import { label } from '../protocol/labels.ts';
+import { parseSpec } from '../protocol/parse-spec.ts';
+import type { CreateBody } from '../protocol/requests.ts';
+import type { Spec } from '../protocol/spec.ts';
+import { EngineWatch } from './engine-watch.ts';
+import { boxOf } from './materialise.ts';
+import { pathFacts } from './path-facts.ts';
+import type { EngineFacts, EventLog, KnownBox } from './ports.ts';
+import type { SandboxRecord } from './records.ts';
+import { pruneReason, retentionCheckMs, retentionReason } from './retention.ts';
+import { Sandbox } from './sandbox.ts';
+import { freeUid } from './uid-pool.ts';
+import type { SandboxWorld } from './world.ts';
+
+export interface SandboxesOptions {
+  readonly host: PlanFacts['host'];
+  readonly places: HostPlaces;
+}
+
+/** The image's name before it is known: the default one is chosen when it is needed. */
+const defaultImage = 'base';
+
+interface Planned {
+  readonly name: string;
+  readonly plan: BoxPlan;
+}
+
+type Looked = Pick<PlanFacts, 'workspace' | 'mounts'>;
+
+export class Sandboxes {
+  readonly #world: SandboxWorld;
+  readonly #options: SandboxesOptions;
+  readonly #sandboxes = new Map<SandboxId, Sandbox>();
+  /** Names that are taken, also by what is not accepted yet. */
+  readonly #names = new Map<string, Sandbox | undefined>();
+  readonly #watch: EngineWatch;
+  #retention: NodeJS.Timeout | undefined;
+  #closed = false;
+
+  constructor(world: SandboxWorld, options: SandboxesOptions) {
+    this.#world = world;
+    this.#options = options;
+    this.#watch = new EngineWatch(world, {
+      event: (event) => this.#byContainer(event.boxId)?.onEngineEvent(event),
+      back: () => this.#reconcileAll(),
+    });
+  }
+
+  get events(): EventLog {
+    return this.#world.store.events;
+  }
+
+  get engineReachable(): boolean {
+    return this.#watch.reachable;
+  }
+
+  list(): readonly Sandbox[] {
+    return [...this.#sandboxes.values()];
+  }
+
+  get(reference: string): Sandbox {
+    const named = this.#names.get(reference);
+    if (named !== undefined) return named;
+    const found = this.list().filter(
+      ({ id }) => id === reference || (reference.length > 4 && id.startsWith(reference)),
+    );
+    const [only] = found;
+    if (only !== undefined && found.length === 1) return only;
+    const what = found.length > 1 ? 'several sandboxes match' : 'there is no sandbox';
+    throw new SallyportError('sandbox_not_found', `${what} ${JSON.stringify(reference)}`, {
+      details: { sandbox: reference },
+    });
+  }
+
+  /** Brings back what was there, then follows the engine. Called once, before anything else. */
+  async recover(): Promise<void> {
+    const { store, engine, owner } = this.#world;
+    for (const record of await store.load()) {
+      this.#keep(new Sandbox(this.#world, this.#parts(record, await store.loadExecs(record.id))));
+    }
+    await this.#watch.start();
+    if (this.#watch.reachable) {
+      await this.#adopt(await engine.list(owner));
+      await this.#reconcileAll();
+    }
+    this.#retention = setInterval(() => void this.#retain(), retentionCheckMs);
+    this.#retention.unref();
+    await this.#retain();
+  }
+
+  async create(body: CreateBody): Promise<Sandbox> {
+    this.#requireOpen();
+    const { spec } = body;
+    const facts = await this.#world.engine.facts();
+    requireRuntime(spec.runtime, facts);
+    const looked = await lookAt(spec);
+    // From here on nothing waits until it is written down: name and uid are taken at once.
+    const planned = this.#plan(spec, facts, looked);
+    const existing = this.#names.get(planned.name);
+    if (existing !== undefined && body.reuse) return reused(existing, spec);
+    if (this.#names.has(planned.name)) throw taken(planned.name);
+    const record = this.#newRecord(body, planned, facts);
+    const { store, checkpoint } = this.#world;
+    const event = store.events.append({
+      type: 'sandbox.state',
+      sandbox_id: record.id,
+      name: record.name,
+      to: 'PENDING',
+    });
+    store.save({ ...record, sequence: event.sequence });
+    checkpoint('create.accepted');
+    const sandbox = new Sandbox(this.#world, this.#parts({ ...record, sequence: event.sequence }, []));
+    this.#keep(sandbox);
+    for (const { code, message } of planned.plan.notes) {
+      store.events.append({ type: 'sandbox.note', sandbox_id: record.id, code, message });
+    }
+    void sandbox.make();
+    return sandbox;
+  }
+
+  async explain(body: CreateBody): Promise<BoxRequest> {
+    const facts = await this.#world.engine.facts();
+    requireRuntime(body.spec.runtime, facts);
+    const planned = this.#plan(body.spec, facts, await lookAt(body.spec));
+    const record = this.#newRecord(body, planned, facts);
+    return boxOf(record, this.#world.owner, { image: record.image, porterVolume: 'sallyport-porter' });
+  }
+
+  async prune(options: {
+    readonly dryRun: boolean;
+  }): Promise<
+    readonly { readonly id: string; readonly name: string; readonly why: string; readonly removed: boolean }[]
+  > {
+    const report: Array<{ id: string; name: string; why: string; removed: boolean }> = [];
+    for (const sandbox of this.list()) {
+      const why = await pruneReason(sandbox.record);
+      if (why === undefined) continue;
+      if (!options.dryRun) await sandbox.remove({ force: false });
+      report.push({ id: sandbox.id, name: sandbox.name, why, removed: !options.dryRun });
+    }
+    return report;
+  }
+
+  async shutdown(keep: boolean): Promise<void> {
+    this.#closed = true;
+    clearInterval(this.#retention);
+    const running = this.list().filter(({ state }) => state === 'READY' || state === 'PENDING');
+    if (!keep) {
+      await Promise.all(
+        running.map((sandbox) =>
+          endOf(sandbox).catch((error: unknown) => this.#world.report(`stop ${sandbox.name}`, error)),
+        ),
+      );
+    }
+    this.#watch.stop();
+    for (const sandbox of this.list()) sandbox.letGo();
+  }
+
+  #requireOpen(): void {
+    if (!this.#closed) return;
+    throw new SallyportError('daemon_stopping', 'the daemon is about to stop');
+  }
+
+  #plan(spec: Spec, engine: EngineFacts, looked: Looked): Planned {
+    const used = new Set(
+      this.list()
+        .map(({ record }) => record.plan)
+        .filter(({ usesPool }) => usesPool)
+        .map(({ user }) => user.uid),
+    );
+    const { host, places } = this.#options;
+    const plan = planBox(spec, { host, places, engine, freeUid: freeUid(this.#world.owner, used), ...looked });
+    const byWorkspace = looked.workspace === undefined ? undefined : workspaceName(looked.workspace.real);
+    return { name: spec.name ?? byWorkspace ?? randomName(randomBytes(4)), plan };
+  }
+
+  #newRecord(body: CreateBody, { name, plan }: Planned, engine: EngineFacts): SandboxRecord {
+    const id = sandboxIdFrom(randomBytes(10));
+    return {
+      id,
+      name,
+      state: 'PENDING',
+      sequence: 0,
+      createdAt: this.#world.now(),
+      spec: body.spec,
+      image: body.spec.image ?? defaultImage,
+      imageEnv: {},
+      plan,
+      isolation: {
+        engine: engine.name,
+        engineVersion: engine.version,
+        runtime: body.spec.runtime ?? engine.defaultRuntime,
+      },
+      ephemeral: body.ephemeral,
+      detached: body.detached,
+      containerName: `sallyport-${name}-${id.slice(3)}`,
+      token: randomBytes(32).toString('hex'),
+      epoch: 0,
+    };
+  }
+
+  #parts(record: SandboxRecord, execs: Awaited<ReturnType<SandboxWorld['store']['loadExecs']>>) {
+    return { record, execs, removed: (sandbox: Sandbox) => this.#drop(sandbox) };
+  }
+
+  #keep(sandbox: Sandbox): void {
+    this.#sandboxes.set(sandbox.id, sandbox);
+    this.#names.set(sandbox.name, sandbox);
+  }
+
+  #drop(sandbox: Sandbox): void {
+    this.#sandboxes.delete(sandbox.id);
+    if (this.#names.get(sandbox.name) === sandbox) this.#names.delete(sandbox.name);
+  }
+
+  #byContainer(boxId: string): Sandbox | undefined {
+    return this.list().find(({ record }) => record.containerId === boxId);
+  }
+
+  async #reconcileAll(): Promise<void> {
+    await Promise.all(
+      this.list().map((sandbox) =>
+        sandbox.reconcile().catch((error: unknown) => {
+          this.#world.report(`reconcile ${sandbox.name}`, error);
+        }),
+      ),
+    );
+  }
+
+  /** Boxes of this owner that the store knows nothing of: it was lost, or its daemon died before it wrote. */
+  async #adopt(boxes: readonly KnownBox[]): Promise<void> {
+    for (const box of boxes) {
+      const id = box.labels[label.id];
+      if (id === undefined || !isSandboxId(id) || this.#sandboxes.has(id)) continue;
+      try {
+        await this.#adoptOne(id, box);
+      } catch (error) {
+        this.#world.report(`adopt ${id}`, error);
+      }
+    }
+  }
+
+  async #adoptOne(id: SandboxId, box: KnownBox): Promise<void> {
+    const { engine, store } = this.#world;
+    const name = box.labels[label.name] ?? id;
+    if (box.status === 'created' || this.#names.has(name)) {
+      await engine.remove(box.id);
+      return;
+    }
+    const spec = parseSpec(JSON.parse(box.labels[label.spec] ?? '{}'));
+    const facts = await engine.facts();
+    const { plan } = this.#plan(spec, facts, await lookAt(spec));
+    const body: CreateBody = { spec, ephemeral: false, detached: false, reuse: false };
+    const record: SandboxRecord = {
+      ...this.#newRecord(body, { name, plan }, facts),
+      id,
+      containerId: box.id,
+      state: 'STOPPED',
+      reason: 'its record was lost and made again from its labels',
+      createdAt: new Date(box.createdMs).toISOString(),
+    };
+    // The token is lost with the record, so nobody can talk to what runs.
+    await engine.stop(box.id, 0);
+    const event = store.events.append({
+      type: 'sandbox.state',
+      sandbox_id: id,
+      name,
+      to: 'STOPPED',
+      reason: record.reason ?? '',
+    });
+    store.save({ ...record, sequence: event.sequence });
+    this.#keep(new Sandbox(this.#world, this.#parts({ ...record, sequence: event.sequence }, [])));
+  }
+
+  async #retain(): Promise<void> {
+    for (const sandbox of this.list()) {
+      const why = retentionReason(sandbox.record, Date.now());
+      if (why === undefined) continue;
+      await sandbox.remove({ force: false }).catch((error: unknown) => {
+        this.#world.report(`remove ${sandbox.name}, ${why}`, error);
+      });
+    }
+  }
+}
+
+async function lookAt({ workspace, mounts = [] }: Spec): Promise<Looked> {
+  return {
+    mounts: await Promise.all(
+      mounts.map((mount, index) => pathFacts(`mounts.${index}.source`, mount.source)),
+    ),
+    ...(workspace === undefined ? {} : { workspace: await pathFacts('workspace.path', workspace.path) }),
+  };
+}
+
+async function endOf(sandbox: Sandbox): Promise<void> {
+  if (sandbox.record.ephemeral) await sandbox.remove({ force: true });
+  else await sandbox.stop(5000);
+}
+
+/** Asked before anything is made: a box that fell back to another runtime would have another isolation. */
+function requireRuntime(runtime: string | undefined, { runtimes }: EngineFacts): void {
+  if (runtime === undefined || runtimes.includes(runtime)) return;
+  throw new SallyportError('runtime_missing', `the engine has no runtime ${JSON.stringify(runtime)}`, {
+    details: { runtime, available: [...runtimes] },
+    advice: `It has ${runtimes.join(', ')}; \`sally doctor\` says more.`,
+  });
+}
+
+function reused(existing: Sandbox, spec: Spec): Sandbox {
+  const differences = specDifferences(existing.record.spec, spec);
+  if (differences.length === 0) return existing;
+  throw new SallyportError(
+    'sandbox_exists',
+    `sandbox ${existing.name} is there already and differs in ${differences.join(', ')}`,
+    {
+      details: { sandbox: existing.name, fields: [...differences] },
+      advice: `Remove it (\`sally rm ${existing.name}\`) or give the new one another name (\`--name\`).`,
+    },
+  );
+}
+
+function taken(name: string): SallyportError {
+  return new SallyportError('sandbox_exists', `there is a sandbox ${name} already`, {
+    details: { sandbox: name },
+    advice: `Choose another name, or remove it first: \`sally rm ${name}\`.`,
+  });
+}

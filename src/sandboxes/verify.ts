@@ -1,0 +1,71 @@
+/**
+ * Reads back from inside what is really in force, and compares it with what was asked for. It trusts no program of the image:
+ * porter prints its own files, run as every command of the sandbox is run.
+ */
+
+import type { Porter } from '../porter/porter.ts';
+import { porterMount, porterPath } from '../protocol/box.ts';
+import { SallyportError } from '../protocol/errors.ts';
+import type { VerifyView } from '../protocol/views.ts';
+import { type Expectation, expectations, type Shown } from './expectations.ts';
+import type { SandboxRecord } from './records.ts';
+
+const shownFiles = [
+  '/proc/self/status',
+  '/proc/self/mountinfo',
+  '/proc/self/limits',
+  '/proc/net/dev',
+  '/sys/fs/cgroup/memory/memory.limit_in_bytes',
+  '/sys/fs/cgroup/memory.max',
+  '/sys/fs/cgroup/pids/pids.max',
+  '/sys/fs/cgroup/pids.max',
+  '/sys/fs/cgroup/cpu/cpu.cfs_quota_us',
+  '/sys/fs/cgroup/cpu/cpu.cfs_period_us',
+  '/sys/fs/cgroup/cpu.max',
+];
+const mostShownBytes = 1024 * 1024;
+const deadlineMs = 10_000;
+
+export async function verifyBox(porter: Porter, record: SandboxRecord): Promise<VerifyView> {
+  const shown = await show(porter);
+  const checks = expectations(record, porterMount).map((expectation) => check(expectation, shown));
+  return { ok: checks.every(({ status }) => status !== 'failed'), checks };
+}
+
+function check({ name, expected, find }: Expectation, shown: Shown): VerifyView['checks'][number] {
+  const found = find(shown);
+  if (found === undefined) return { name, expected, found: 'not shown by this runtime', status: 'unknown' };
+  return { name, expected, found, status: found === expected ? 'ok' : 'failed' };
+}
+
+async function show(porter: Porter): Promise<Shown> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  const exec = porter.exec(
+    { argv: [porterPath, 'show', ...shownFiles], env: {}, cwd: '/', deadlineMs },
+    {
+      write: async (channel, _offset, data) => {
+        bytes += data.length;
+        if (channel === 'stdout' && bytes <= mostShownBytes) chunks.push(data);
+      },
+      end: () => {},
+    },
+  );
+  const { exitCode } = await exec.result;
+  exec.forget();
+  if (exitCode !== 0) {
+    throw new SallyportError('porter_protocol', 'the sandbox did not show what is in force');
+  }
+  return parseShown(Buffer.concat(chunks).toString('latin1'));
+}
+
+/** Before each file a line "== PATH", with " +" where it could be opened. */
+export function parseShown(text: string): Shown {
+  const shown = new Map<string, string>();
+  for (const part of text.split(/^== /m).slice(1)) {
+    const end = part.indexOf('\n');
+    const head = part.slice(0, end);
+    if (head.endsWith(' +')) shown.set(head.slice(0, -2), part.slice(end + 1, -1));
+  }
+  return shown;
+}

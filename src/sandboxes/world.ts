@@ -1,0 +1,19 @@
+/** What a sandbox works with: handed in once, by whoever constructs. */
+
+import type { ProgressEvent } from '../lib/progress.ts';
+import type { BoxEngine, BoxImages, SandboxStore } from './ports.ts';
+
+export interface SandboxWorld {
+  readonly engine: BoxEngine;
+  readonly images: BoxImages;
+  readonly store: SandboxStore;
+  /** Whose sandboxes these are: see `lib/owner.ts`. */
+  readonly owner: string;
+  readonly now: () => string;
+  /** Passed at every step between two changes of the world. Tests end the process there. */
+  readonly checkpoint: (name: string) => void;
+  /** For what nobody waits for and nobody can be told. */
+  readonly report: (what: string, error: unknown) => void;
+}
+
+export type Tell = (event: ProgressEvent) => void;
