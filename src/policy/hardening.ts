@@ -5,12 +5,19 @@
  */
 
 import { formatSize } from '../lib/sizes.ts';
-import type { BoxLimits, BoxRequest, BoxTmpfs } from '../protocol/box.ts';
+import { type BoxLimits, type BoxRequest, type BoxTmpfs, smallestMemoryBytes } from '../protocol/box.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import { label } from '../protocol/labels.ts';
 import { type Profile, type ProfileName, profiles } from './profiles.ts';
 
-export interface BoxWish {
+export interface LimitWishes {
+  readonly memoryBytes?: number | undefined;
+  readonly cpus?: number | undefined;
+  readonly pids?: number | undefined;
+  readonly nofile?: number | undefined;
+}
+
+export interface BoxWish extends LimitWishes {
   readonly name: string;
   readonly image: string;
   readonly porterVolume: string;
@@ -19,47 +26,54 @@ export interface BoxWish {
   readonly profile?: ProfileName;
   readonly env?: Readonly<Record<string, string>>;
   readonly runtime?: string;
-  readonly memoryBytes?: number;
-  readonly cpus?: number;
-  readonly pids?: number;
 }
 
-/** Below this no engine starts a container, and no interpreter starts in one. */
-const smallestMemoryBytes = 16 * 2 ** 20;
-
+/** A box with nothing of the host inside. */
 export function hardenedBox(wish: BoxWish): BoxRequest {
   const name = wish.profile ?? 'standard';
   const profile = profiles[name];
-  const memoryBytes = decide('memory', wish.memoryBytes, profile.memoryBytes, profile, formatSize);
-  if (memoryBytes < smallestMemoryBytes) throw tooSmall(memoryBytes);
-  const shmBytes = Math.floor(memoryBytes / 8);
-  const limits: BoxLimits = {
-    memoryBytes,
-    cpus: decide('cpus', wish.cpus, profile.cpus, profile, String),
-    pids: decide('pids', wish.pids, profile.pids, profile, String),
-    nofile: profile.nofile,
-    shmBytes,
-  };
-  // Memory files count as memory: if they could fill the whole limit, a full /tmp would get every later process killed.
-  // Together they take at most half.
-  const mostTmpBytes = Math.floor(memoryBytes / 2) - shmBytes;
-  const tmpBytes = Math.min(profile.tmpBytes ?? mostTmpBytes, mostTmpBytes);
-  const tmp: BoxTmpfs = { target: '/tmp', sizeBytes: tmpBytes, exec: profile.tmpExec };
+  const limits = decideLimits(profile, wish);
   return {
     name: wish.name,
     image: wish.image,
     user: profile.user,
     env: wish.env ?? {},
     workingDir: '/tmp',
-    labels: name === 'strict' ? { ...wish.labels, [label.sandbox]: 'ephemeral' } : wish.labels,
+    labels: { ...wish.labels, ...profileLabels(name) },
     limits,
-    tmpfs: [tmp],
+    tmpfs: memoryFolders(profile, limits),
     mounts: [],
     readOnlyRoot: profile.readOnlyRoot,
     endsWithHost: wish.endsWithHost,
     porterVolume: wish.porterVolume,
     ...(wish.runtime === undefined ? {} : { runtime: wish.runtime }),
   };
+}
+
+export function decideLimits(profile: Profile, wish: LimitWishes): BoxLimits {
+  const memoryBytes = decide('memory', wish.memoryBytes, profile.memoryBytes, profile, formatSize);
+  if (memoryBytes < smallestMemoryBytes) throw tooSmall(memoryBytes);
+  return {
+    memoryBytes,
+    cpus: decide('cpus', wish.cpus, profile.cpus, profile, String),
+    pids: decide('pids', wish.pids, profile.pids, profile, String),
+    nofile: decide('nofile', wish.nofile, profile.nofile, profile, String),
+    shmBytes: Math.floor(memoryBytes / 8),
+  };
+}
+
+/**
+ * Memory files count as memory: if they could fill the whole limit, a full /tmp would get every later process killed.
+ * Together with shared memory they take at most half.
+ */
+export function memoryFolders(profile: Profile, limits: BoxLimits): readonly BoxTmpfs[] {
+  const mostTmpBytes = Math.floor(limits.memoryBytes / 2) - limits.shmBytes;
+  const sizeBytes = Math.min(profile.tmpBytes ?? mostTmpBytes, mostTmpBytes);
+  return [{ target: '/tmp', sizeBytes, exec: profile.tmpExec }];
+}
+
+export function profileLabels(profile: ProfileName): Readonly<Record<string, string>> {
+  return profile === 'strict' ? { [label.sandbox]: 'ephemeral' } : {};
 }
 
 function decide(

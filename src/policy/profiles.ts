@@ -22,7 +22,8 @@ export interface Profile {
 }
 
 /** Kernel quotas such as inotify count per uid, so a sandbox without a workspace does not share the host user's. */
-const firstPoolUid = 64000;
+export const firstPoolUid = 64000;
+export const poolSize = 256;
 const nobody = 65534;
 
 export const profiles: Readonly<Record<ProfileName, Profile>> = {

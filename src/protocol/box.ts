@@ -14,9 +14,8 @@ export interface BoxTmpfs {
   readonly exec: boolean;
 }
 
-/** A folder or a file of the host, seen inside. */
+/** A file or folder of the host. `source` is a real path: policy has judged it, and links were followed before. */
 export interface BoxMount {
-  /** Absolute, on the engine's machine; it must be there. */
   readonly source: string;
   readonly target: string;
   readonly writable: boolean;
@@ -30,10 +29,18 @@ export interface BoxLimits {
   readonly shmBytes: number;
 }
 
+/** Docker's own minimum is 6 MiB; below 16 MiB no interpreter starts. */
+export const smallestMemoryBytes = 16 * 2 ** 20;
+
 export interface BoxRequest {
   readonly name: string;
   readonly image: string;
   readonly user: BoxUser;
+  /**
+   * `keep-id`: the engine maps this user to the host user that runs it. Only rootless Podman is asked for it, where a
+   * mounted folder would otherwise belong to container uid 0.
+   */
+  readonly userMapping?: 'keep-id';
   readonly env: Readonly<Record<string, string>>;
   readonly workingDir: string;
   readonly labels: Readonly<Record<string, string>>;

@@ -140,6 +140,26 @@ export const errorRegistry = {
     summary: 'Another daemon has taken over this sandbox.',
     advice: 'Use the daemon that holds it; `sally setup --status` and the process list show which ones run.',
   },
+  state_unsafe: {
+    kind: 'permission',
+    summary: 'The state folder belongs to another user, or others may look into it.',
+    advice: 'Make it yours alone (`chmod 700`, `chown`), or choose another with SALLYPORT_STATE_DIR.',
+  },
+  state_failed: {
+    kind: 'internal',
+    summary: 'A file of the state folder could not be read or written.',
+    advice: 'Check the disk and the permissions of the file named above.',
+  },
+  events_gone: {
+    kind: 'not_found',
+    summary: 'Events that were asked for are no longer kept.',
+    advice: 'Read the present state, which carries a sequence number, and follow the events from there.',
+  },
+  events_ahead: {
+    kind: 'invalid',
+    summary: 'No event has this sequence number yet.',
+    advice: 'Follow from a number that this daemon gave out; it may have lost its state folder since.',
+  },
   output_lost: {
     kind: 'internal',
     summary: 'Output of a command could not be stored, so the command was killed.',
@@ -214,6 +234,22 @@ export const errorRegistry = {
     kind: 'unavailable',
     summary: 'The daemon ended before it had sent the command to the sandbox: it never ran.',
     advice: 'Run it again.',
+  },
+  spec_invalid: {
+    kind: 'invalid',
+    summary: 'What was asked for does not fit the schema, and nothing was made.',
+    advice: 'Correct the fields that the message names; docs/spec.md describes each of them.',
+  },
+  config_invalid: {
+    kind: 'invalid',
+    summary: 'A configuration file or an environment variable cannot be used.',
+    advice: 'Correct what the message names; docs/config.md says what may be there.',
+  },
+  project_not_approved: {
+    kind: 'permission',
+    summary: 'The sallyport.yaml of this folder asks for something that nobody has approved.',
+    advice:
+      'Read the file, then approve it: run in a terminal, pass `--approve`, or set SALLYPORT_APPROVE_PROJECT=1.',
   },
   tunnel_failed: {
     kind: 'unavailable',

@@ -9,9 +9,9 @@
 import { z } from 'zod';
 import { parseDuration } from '../lib/durations.ts';
 import { parseSize } from '../lib/sizes.ts';
+import { smallestMemoryBytes } from './box.ts';
+import { isReservedEnv, isReservedLabel, reservedEnvPrefix, reservedLabelPrefix } from './reserved-names.ts';
 
-/** Docker's own minimum is 6 MiB; below 16 MiB no interpreter starts. */
-export const smallestMemoryBytes = 16 * 2 ** 20;
 const mostEntries = 1000;
 const mostEnvironmentBytes = 512 * 1024;
 
@@ -45,14 +45,14 @@ const duration = z.string().transform((value, context) => {
   return ms;
 });
 
-const noNul = (what: string) => z.string().refine((text) => !text.includes('\0'), `${what} contains a NUL`);
+const noNul = z.string().refine((text) => !text.includes('\0'), 'contains a NUL');
 
-const insidePath = noNul('the path')
+const insidePath = noNul
   .max(4095)
   .refine((path) => path.startsWith('/'), 'must be absolute inside the sandbox')
   .refine((path) => !path.split('/').includes('..'), 'must not contain ..');
 
-const hostPath = noNul('the path').min(1).max(4095);
+const hostPath = noNul.min(1).max(4095);
 
 export const nameSchema = z
   .string()
@@ -61,10 +61,16 @@ export const nameSchema = z
     'is no name: use a-z, 0-9, ".", "_" and "-", 1 to 63 characters',
   );
 
-const envName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'is no name of a variable');
+const envName = z
+  .string()
+  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'is no name of a variable')
+  .refine(
+    (name) => !isReservedEnv(name),
+    `is reserved: names that begin with ${reservedEnvPrefix} are Sallyport's own`,
+  );
 
 export const envsSchema = z
-  .record(envName, noNul('the value'))
+  .record(envName, noNul)
   .refine((envs) => Object.keys(envs).length <= mostEntries, `more than ${mostEntries} variables`)
   .refine(
     (envs) =>
@@ -73,8 +79,17 @@ export const envsSchema = z
     'more than 512 KiB of variables; put large values into a file',
   );
 
+const labelName = z
+  .string()
+  .min(1)
+  .max(200)
+  .refine(
+    (name) => !isReservedLabel(name),
+    `is reserved: labels that begin with ${reservedLabelPrefix} tell Sallyport what is its own`,
+  );
+
 const labelsSchema = z
-  .record(z.string().min(1).max(200), noNul('the value').max(4096))
+  .record(labelName, noNul.max(4096))
   .refine((labels) => Object.keys(labels).length <= 100, 'more than 100 labels');
 
 const workspaceSchema = z.strictObject({
@@ -98,7 +113,7 @@ const limitsSchema = z.strictObject({
   nofile: z.number().int().min(16).max(1_048_576).optional(),
 });
 
-export const argvSchema = z.array(noNul('an argument')).min(1).max(10_000);
+export const argvSchema = z.array(noNul).min(1).max(10_000);
 
 export const specSchema = z.strictObject({
   /** Absent: the base image. */

@@ -1,0 +1,76 @@
+/**
+ * A tree of this machine's file system, entry by entry, each directory before what is in it and in the order of the names'
+ * bytes. Links are told and never followed. Names are bytes.
+ */
+
+import { constants, type Dirent } from 'node:fs';
+import { lstat, open, readdir, readlink } from 'node:fs/promises';
+
+interface Named {
+  /** Relative to the tree's root. */
+  readonly path: Buffer;
+  readonly mode: number;
+  readonly mtimeNs: bigint;
+}
+
+export type HostEntry =
+  | (Named & {
+      readonly kind: 'file';
+      readonly sizeBytes: number;
+      /** Exactly that many bytes, or an error: a file that shrinks meanwhile must not pass as whole. */
+      readonly chunks: () => AsyncIterable<Buffer>;
+    })
+  | (Named & { readonly kind: 'directory' })
+  | (Named & { readonly kind: 'link'; readonly target: Buffer })
+  /** A device, a socket, a pipe. */
+  | (Named & { readonly kind: 'other' });
+
+const slash = Buffer.from('/');
+const join = (parent: Buffer, name: Buffer): Buffer =>
+  parent.length === 0 ? name : Buffer.concat([parent, slash, name]);
+
+export async function* hostTree(root: string): AsyncGenerator<HostEntry> {
+  yield* below(Buffer.from(root), Buffer.alloc(0));
+}
+
+async function* below(root: Buffer, relative: Buffer): AsyncGenerator<HostEntry> {
+  const folder = relative.length === 0 ? root : join(root, relative);
+  const entries = (await readdir(folder, { encoding: 'buffer', withFileTypes: true })) as Dirent<Buffer>[];
+  entries.sort((a, b) => Buffer.compare(a.name, b.name));
+  for (const { name } of entries) {
+    const path = join(relative, name);
+    const entry = await entryAt(join(root, path), path);
+    yield entry;
+    if (entry.kind === 'directory') yield* below(root, path);
+  }
+}
+
+async function entryAt(absolute: Buffer, path: Buffer): Promise<HostEntry> {
+  const facts = await lstat(absolute, { bigint: true });
+  const named: Named = { path, mode: Number(facts.mode & 0o7777n), mtimeNs: facts.mtimeNs };
+  if (facts.isDirectory()) return { ...named, kind: 'directory' };
+  if (facts.isSymbolicLink()) {
+    return { ...named, kind: 'link', target: await readlink(absolute, { encoding: 'buffer' }) };
+  }
+  if (!facts.isFile()) return { ...named, kind: 'other' };
+  const sizeBytes = Number(facts.size);
+  return { ...named, kind: 'file', sizeBytes, chunks: () => readFile(absolute, sizeBytes) };
+}
+
+const chunkBytes = 64 * 1024;
+
+async function* readFile(path: Buffer, sizeBytes: number): AsyncGenerator<Buffer> {
+  // What was a file a moment ago may be a link or a pipe by now.
+  const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  try {
+    for (let offset = 0; offset < sizeBytes; ) {
+      const chunk = Buffer.allocUnsafe(Math.min(chunkBytes, sizeBytes - offset));
+      const { bytesRead } = await handle.read(chunk, 0, chunk.length, offset);
+      if (bytesRead === 0) throw new Error(`${path.toString('utf8')} became shorter while it was read`);
+      offset += bytesRead;
+      yield chunk.subarray(0, bytesRead);
+    }
+  } finally {
+    await handle.close();
+  }
+}
