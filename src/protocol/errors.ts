@@ -215,11 +215,6 @@ export const errorRegistry = {
     summary: 'There are as many sandboxes as there may be.',
     advice: 'Remove some first: `sally ls`, then `sally rm <name>`.',
   },
-  daemon_stopping: {
-    kind: 'unavailable',
-    summary: 'The daemon is about to stop and takes no new work.',
-    advice: 'Call again: a new daemon is started.',
-  },
   exec_not_found: {
     kind: 'not_found',
     summary: 'The sandbox knows no such command.',
