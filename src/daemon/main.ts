@@ -32,6 +32,9 @@ import { Daemon } from './daemon.ts';
 import { errorBody, presentable } from './http-error.ts';
 import { type Logger, logger } from './logger.ts';
 
+/** Time to come back after a lost connection, also to a daemon that has to start first. */
+const clientAbsenceMs = 10_000;
+
 interface Arguments {
   readonly listen?: ListenAddress;
   readonly reportFd?: number;
@@ -116,6 +119,7 @@ async function construct(config: DaemonConfig, log: Logger) {
       owner,
       now: () => new Date().toISOString(),
       checkpoint: checkpoints(crashAt),
+      clientAbsenceMs,
       report: (what, error) => log.error(`could not ${what}`, { error }),
     },
     {
