@@ -32,7 +32,7 @@ import { Daemon } from './daemon.ts';
 import { errorBody, presentable } from './http-error.ts';
 import { type Logger, logger } from './logger.ts';
 
-/** Time to come back after a lost connection, also to a daemon that has to start first. */
+/** A client that lost its daemon has so long to come back before its command is killed. */
 const clientAbsenceMs = 10_000;
 
 interface Arguments {
