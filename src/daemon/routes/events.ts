@@ -29,7 +29,7 @@ export const eventRoutes = [
 ];
 
 /** For the description: what is in a data line. */
-export const eventDataSchema = eventSchema;
+const eventDataSchema = eventSchema;
 
 function chosen(
   sandboxes: SandboxesSurface,
