@@ -14,6 +14,7 @@
 #include "loop.h"
 #include "numbers.h"
 #include "outlet.h"
+#include "quota.h"
 #include "victim.h"
 #include "wire.h"
 
@@ -63,6 +64,13 @@ static void close_all(struct operation *o) {
   loop_close(&o->status);
   outlet_close(&o->out);
   input_close(&o->in);
+}
+
+/* The host was told. What was under way counts no more, and not a moment earlier: the host counts it until it reads DONE. */
+static void over(struct operation *o) {
+  close_all(o);
+  outlet_over(&o->out);
+  o->stream = 0;
 }
 
 /* The signal comes before the pipes are closed: an end of input that the host never sent must not be taken for one. */
@@ -120,6 +128,10 @@ static int start(struct operation *o, uint32_t stream, const uint8_t *payload, u
   bool made = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, status) == 0 &&
               ((needs & WORKER_TAKES_DATA) == 0 || pipe2(in, O_CLOEXEC) == 0) &&
               ((needs & WORKER_GIVES_DATA) == 0 || pipe2(out, O_CLOEXEC) == 0);
+  if (made && (quota_is_last(status[1]) || quota_is_last(in[1]) || quota_is_last(out[1]))) {
+    made = false;
+    errno = EMFILE;
+  }
   pid_t pid = made ? victim_fork() : -1;
   if (pid == 0) file_worker((int[]){status[1], in[0], out[1]}, payload, length);
   if (pid < 0) {
@@ -172,8 +184,7 @@ bool files_frame(const struct frame *frame) {
       break;
     case FRAME_CREDIT: {
       uint32_t bytes = read_u32(&r);
-      /* What was under way when it was cancelled is given back already. */
-      if (reader_done(&r) && !o->cancelled) outlet_credit(&o->out, bytes);
+      if (reader_done(&r)) outlet_credit(&o->out, bytes);
       break;
     }
     case FRAME_CANCEL:
@@ -208,13 +219,12 @@ static void finish(struct operation *o) {
   struct reader r = {.at = record, .end = record + (got < 4 ? 0 : got)};
   uint32_t failure = got < 4 ? EIO : read_u32(&r);
   if (!tell_done(o->stream, failure, r.at, (uint32_t)(r.end - r.at))) return;
-  close_all(o);
-  o->stream = 0;
+  over(o);
 }
 
 static void pump(struct operation *o) {
   if (o->cancelled) {
-    if (tell_done(o->stream, ECANCELED, "", 0)) o->stream = 0;
+    if (tell_done(o->stream, ECANCELED, "", 0)) over(o);
     return;
   }
   tell_input_over(o);

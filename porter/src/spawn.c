@@ -12,11 +12,13 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "doors.h"
 #include "seccomp.h"
 #include "text.h"
+#include "tree.h"
 #include "victim.h"
 
 static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -86,6 +88,7 @@ static int become_program(const struct spawn *request) {
   sigset_t none;
   sigemptyset(&none);
   signal(SIGPIPE, SIG_DFL);
+  signal(SIGTERM, SIG_DFL);
   sigprocmask(SIG_SETMASK, &none, NULL);
   if (setsid() < 0) return errno;
   if (dup2(FD_IN, 0) < 0 || dup2(FD_OUT, 1) < 0 || dup2(FD_ERR, 2) < 0) return errno;
@@ -109,12 +112,34 @@ static bool anything_left(void) {
   return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
+static pid_t porter;
+
+/* Where porter is PID 1 all processes end with it. Elsewhere a porter that was killed would leave its programs behind. */
+static void on_parent_gone(int signal_number) {
+  (void)signal_number;
+  /* Anybody inside may send this; only the death of the parent changes it. */
+  if (getppid() == porter) return;
+  for (uint32_t found = 1; !tree_kill(getpid(), &found) || found > 0;) {
+    while (waitpid(-1, NULL, WNOHANG) > 0) continue;
+    nanosleep(&(struct timespec){.tv_nsec = 1000 * 1000}, NULL);
+  }
+  _exit(0);
+}
+
+static void end_with_porter(sigset_t *blocked) {
+  signal(SIGTERM, on_parent_gone);
+  sigdelset(blocked, SIGTERM);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != porter) _exit(0);
+}
+
 static _Noreturn void supervise(const struct spawn *request) {
   prctl(PR_SET_NAME, "porter-exec");
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   /* Only what cannot be blocked ends a supervisor early; that is noticed by its pipe, and answered. */
   sigset_t all;
   sigfillset(&all);
+  end_with_porter(&all);
   sigprocmask(SIG_SETMASK, &all, NULL);
   /* The child borrows this memory until it runs its program or gives up, and this process stands still so long. That is
    * cheaper than a copy, and the reason for a failure needs no pipe; shared, because an emulator copies all the same. */
@@ -229,6 +254,7 @@ static void set_nonblocking(int fd) {
 int spawn_start(const struct spawn *request, struct spawned *result) {
   struct pipes p = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
   int failure = open_pipes(request, &p);
+  porter = getpid();
   if (failure == 0) failure = keep_reserve(&p);
   pid_t pid = failure == 0 ? victim_fork() : -1;
   if (pid == 0) {

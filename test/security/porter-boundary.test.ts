@@ -124,6 +124,16 @@ describe('a program in a sandbox', () => {
   });
 });
 
+describe('porter', () => {
+  it('gives what it runs a higher OOM score than its own', async () => {
+    const { porter } = await startBox();
+    const { stdout } = await runIn(porter, ['cat', '/proc/self/oom_score_adj', '/proc/1/oom_score_adj']);
+    const [program, first] = stdout.trim().split('\n').map(Number);
+    expect(program).toBe(500);
+    expect(first).toBeLessThan(500);
+  });
+});
+
 describe('TERM', () => {
   it('from inside is ignored and told', async () => {
     const { porter, id } = await startBox();
