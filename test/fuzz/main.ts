@@ -28,7 +28,7 @@ export async function main(args: readonly string[]): Promise<number> {
   if (!args.includes('--host')) {
     const porterCases = Math.max(1, Math.floor(cases / hostCasesPerPorterCase));
     const binary = join(packageInfo().root, 'porter', 'build', 'porter-sanitize');
-    await fuzzPorter(binary, { seed, cases: porterCases, sideBySide: 4, progress: say('porter') });
+    await fuzzPorter(binary, { seed, cases: porterCases, sideBySide: 8, progress: say('porter') });
     process.stdout.write(`porter: ${porterCases} sessions, nothing found\n`);
   }
   return 0;
