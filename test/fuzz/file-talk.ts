@@ -126,7 +126,7 @@ export class FileTalk implements Talk {
       case operation.remove:
       case operation.watch:
         return writer
-          .bytes(number === operation.watch && !random.chance(4) ? '/play' : this.#path())
+          .bytes(number === operation.watch && random.chance(2) ? '/play' : this.#path())
           .u32(yes())
           .end();
       case operation.rename:

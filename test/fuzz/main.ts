@@ -7,7 +7,7 @@ import { fuzzPorter } from './porter.ts';
 
 const defaultHostCases = 1_000_000;
 /** Each is a process that starts programs: a host case takes a thousandth of that. */
-const hostCasesPerPorterCase = 500;
+const hostCasesPerPorterCase = 300;
 
 function option(args: readonly string[], name: string): number | undefined {
   const text = args.find((arg) => arg.startsWith(`--${name}=`))?.slice(name.length + 3);

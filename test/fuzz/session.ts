@@ -34,7 +34,7 @@ export class Session {
     this.#epoch++;
     const token = random.chance(30) ? random.bytes(random.below(80)) : this.#token;
     const epoch = random.chance(30) ? random.number() : this.#epoch;
-    const payload = greeting(token);
+    const payload = random.chance(30) ? random.mutate(greeting(token)) : greeting(token);
     const bytes = encodeFrame({ type: frameType.hello, epoch, stream: 0, payload, more: false });
     return random.chance(30) ? random.mutate(bytes) : bytes;
   }
