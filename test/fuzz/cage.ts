@@ -1,6 +1,6 @@
 /** Builds and runs cage.c: the only way in which the fuzzers run a porter. */
 
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, type StdioOptions, spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
@@ -10,6 +10,7 @@ export interface Caged {
   readonly child: ChildProcess;
   /** Its stdio, then one for each relay. Nothing is started for a relay before the first byte. */
   readonly doors: ReadonlyArray<{ readonly in: NodeJS.WritableStream; readonly out: NodeJS.ReadableStream }>;
+  readonly relays: readonly Duplex[];
   /** TERM, from whoever started the program. */
   readonly stop: () => void;
 }
@@ -29,6 +30,12 @@ export function buildCage(): string {
   // Another run may be using the one that is there.
   renameSync(made, cage);
   return cage;
+}
+
+/** Some machines give an ordinary user no namespaces. */
+export function canCage(): boolean {
+  const stdio: StdioOptions = ['ignore', 'ignore', 'ignore', 'pipe'];
+  return spawnSync(buildCage(), ['/bin/true', '0'], { stdio }).status === 0;
 }
 
 /** What the sanitizers of a process have to say goes to a file: a worker has no stderr. The cage prints them all. */
@@ -58,6 +65,7 @@ export function runCaged(
       { in: child.stdin, out: child.stdout },
       ...sockets.map((socket) => ({ in: socket, out: socket })),
     ],
+    relays: sockets,
     stop: () => void control.end(),
   };
 }

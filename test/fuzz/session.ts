@@ -2,7 +2,7 @@
 
 import { encodeFrame, type Frame, frameType } from '../../src/porter/frame.ts';
 import { greeting } from '../../src/porter/greeting.ts';
-import { PayloadWriter } from '../../src/porter/payload.ts';
+import { PayloadReader, PayloadWriter } from '../../src/porter/payload.ts';
 import { ExecTalk } from './exec-talk.ts';
 import { FileTalk } from './file-talk.ts';
 import type { Random } from './random.ts';
@@ -14,6 +14,9 @@ export class Session {
   readonly #token: Buffer;
   readonly #talks: readonly [Talk, ...Talk[]];
   #epoch = 0;
+  #asked: { readonly epoch: number; readonly payload: Buffer } | undefined;
+  /** What porter last took, and so what an honest host must come with. */
+  accepted: { readonly epoch: number; readonly token: Buffer } | undefined;
 
   constructor(random: Random) {
     this.#random = random;
@@ -36,6 +39,7 @@ export class Session {
     const epoch = random.chance(30) ? random.number() : this.#epoch;
     const payload = random.chance(30) ? random.mutate(greeting(token)) : greeting(token);
     const bytes = encodeFrame({ type: frameType.hello, epoch, stream: 0, payload, more: false });
+    this.#asked = { epoch, payload };
     return random.chance(30) ? random.mutate(bytes) : bytes;
   }
 
@@ -45,8 +49,11 @@ export class Session {
 
   /** Follows what porter sends; true for an answer to a ping. */
   heard(frame: Frame): boolean {
+    if (frame.type === frameType.welcome && frame.epoch === this.#asked?.epoch) {
+      this.accepted = { epoch: frame.epoch, token: tokenOf(this.#asked.payload) };
+      for (const talk of this.#talks) talk.restart();
+    }
     if (frame.epoch !== this.#epoch) return false;
-    if (frame.type === frameType.welcome) for (const talk of this.#talks) talk.restart();
     for (const talk of this.#talks) talk.hear(frame);
     return frame.type === frameType.pong;
   }
@@ -78,4 +85,14 @@ export class Session {
     const epoch = this.#random.chance(200) ? this.#random.number() : this.#epoch;
     return encodeFrame({ type, epoch, stream, payload, more });
   }
+}
+
+function tokenOf(hello: Buffer): Buffer {
+  const payload = new PayloadReader(hello);
+  payload.u16();
+  payload.u16();
+  payload.bigU64();
+  payload.u32();
+  payload.u32();
+  return payload.bytes();
 }
