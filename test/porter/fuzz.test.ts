@@ -32,7 +32,7 @@ async function caged(program: string, args: readonly string[]): Promise<Outcome>
 
 describe('a short seeded run of `npm run fuzz`', () => {
   it('finds nothing in the host half', async () => {
-    await fuzzHost({ seed, cases: 10_000 });
+    await fuzzHost({ seed, cases: 3_000 });
   });
 
   it.runIf(hasCage)(
