@@ -62,6 +62,7 @@ struct exec {
   bool started_told, exited, exit_told, forgotten;
   bool over; /* nothing of it is left, by the supervisor's own word */
   bool lost; /* the supervisor was killed: what it supervised hangs below porter itself */
+  int failure; /* not 0: it was not started, and no host knows that yet */
   /* 0: never */
   uint64_t deadline_ms, kill_ms, drain_until_ms, sample_ms, supervisor_until_ms, tell_ms;
   uint32_t grace_ms;
@@ -165,9 +166,8 @@ static void on_report(struct watch *watch, uint32_t events) {
         e->tell_ms = loop_now_ms() + TELL_START_MS;
         break;
       case SPAWN_FAILED:
-        /* Not buried: it never ran, so the same request may be made again. */
-        tell_not_started(e->stream, record.value);
-        free_exec(e);
+        e->failure = record.value;
+        loop_close(watch);
         return;
       case SPAWN_EXITED:
         e->usage = record.usage;
@@ -275,6 +275,7 @@ bool exec_frame(const struct frame *frame) {
   struct reader r = {.at = frame->payload, .end = frame->payload + frame->length};
   /* Processes that a forgotten exec left behind can still be killed. */
   if (e == NULL || (e->forgotten && frame->type != FRAME_KILL)) return false;
+  if (e->failure != 0 && frame->type != FRAME_RESUME) return true; /* the host learns of it in a moment */
   switch (frame->type) {
     case FRAME_STDIN:
       input_take(&e->input, frame->payload, frame->length);
@@ -463,7 +464,17 @@ static void sooner(int *due_ms, uint64_t at_ms, uint64_t now_ms) {
   if (*due_ms < 0 || left_ms < *due_ms) *due_ms = left_ms;
 }
 
+/* Told only to a host that asked for it: another one does not know the number. Not buried: it never ran, so the same request
+ * may be made again. */
+static int pump_failed(struct exec *e) {
+  if (!e->attached) return -1;
+  tell_not_started(e->stream, e->failure);
+  free_exec(e);
+  return -1;
+}
+
 static int pump(struct exec *e, uint64_t now_ms) {
+  if (e->failure != 0) return pump_failed(e);
   keep_deadline(e, now_ms);
   keep_memory_limit(e, now_ms);
   keep_killing(e, now_ms);
