@@ -61,23 +61,21 @@ __attribute__((target("pclmul"))) static __m128i move_lane(__m128i lane, __m128i
  * Bytes are a polynomial, and only its remainder matters: 64 bytes at a time are moved forward by multiplication without
  * carry until 16 are left, which the table takes. About ten times faster than the table alone, and that was nearly half of
  * porter's time in a flood of output. The powers are x^(n+32) and x^(n-32) modulo the CRC's polynomial, bits reversed,
- * for n of 512 and 128 bits. Takes a multiple of LANE, at least STRIDE.
+ * for n of 512 and 128 bits. Takes a multiple of STRIDE that is not 0.
  */
 __attribute__((target("pclmul"))) static uint32_t fold_by_multiplying(uint32_t crc, const uint8_t *data, size_t length) {
   const __m128i by_stride = _mm_set_epi64x(0x1C6E41596, 0x154442BD4), by_lane = _mm_set_epi64x(0x0CCAA009E, 0x1751997D0);
   __m128i lanes[4];
   for (int i = 0; i < 4; i++) lanes[i] = _mm_loadu_si128((const __m128i *)(const void *)(data + LANE * i));
   lanes[0] = _mm_xor_si128(lanes[0], _mm_cvtsi32_si128((int)crc));
-  for (data += STRIDE, length -= STRIDE; length >= STRIDE; data += STRIDE, length -= STRIDE) {
+  while ((length -= STRIDE) > 0) {
+    data += STRIDE;
     for (int i = 0; i < 4; i++) {
       lanes[i] = move_lane(lanes[i], by_stride, _mm_loadu_si128((const __m128i *)(const void *)(data + LANE * i)));
     }
   }
   __m128i all = lanes[0];
   for (int i = 1; i < 4; i++) all = move_lane(all, by_lane, lanes[i]);
-  for (; length > 0; data += LANE, length -= LANE) {
-    all = move_lane(all, by_lane, _mm_loadu_si128((const __m128i *)(const void *)data));
-  }
   uint8_t rest[LANE];
   memcpy(rest, &all, sizeof rest);
   return fold_by_table(0, rest, sizeof rest);
@@ -91,10 +89,10 @@ uint32_t crc32_update(uint32_t crc, const uint8_t *data, size_t length) {
   static int multiplies = -1;
   if (multiplies < 0) multiplies = can_multiply();
   if (multiplies && length >= STRIDE) {
-    size_t lanes = length & ~(size_t)(LANE - 1);
-    crc = fold_by_multiplying(crc, data, lanes);
-    data += lanes;
-    length -= lanes;
+    size_t whole = length & ~(size_t)(STRIDE - 1);
+    crc = fold_by_multiplying(crc, data, whole);
+    data += whole;
+    length -= whole;
   }
 #endif
   return ~fold_by_table(crc, data, length);
