@@ -52,7 +52,7 @@ enum channel { OUT, ERR, CHANNELS };
 
 struct exec {
   uint32_t stream; /* 0: free */
-  pid_t supervisor, pid;
+  pid_t supervisor, pid; /* the supervisor: only while there is a report to come */
   struct watch report; /* fd -1: nothing of it is left */
   struct output output[CHANNELS];
   struct input input;
@@ -60,7 +60,6 @@ struct exec {
   uint64_t started_ms;
   bool attached; /* to the present host: it asked for this exec, or asked for it again */
   bool started_told, exited, exit_told, forgotten;
-  bool over; /* nothing of it is left, by the supervisor's own word */
   bool lost; /* the supervisor was killed: what it supervised hangs below porter itself */
   int failure; /* not 0: it was not started, and no host knows that yet */
   /* 0: never */
@@ -134,7 +133,7 @@ static void main_exited(struct exec *e, int status, bool left_some) {
   if (left_some && tree_count(e->supervisor, false, &count)) e->left = count.alive;
 }
 
-static int is_ours(pid_t pid) { return exec_is_supervisor(pid) || files_is_worker(pid); }
+static int is_ours(pid_t pid) { return exec_is_supervisor(pid) || spawn_is_kept(pid) || files_is_worker(pid); }
 
 /* Killed from inside: what it supervised hangs below porter itself as soon as the supervisor is reaped, and goes. */
 static void supervisor_lost(struct exec *e) {
@@ -157,7 +156,7 @@ static void on_report(struct watch *watch, uint32_t events) {
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got != (long)sizeof record) {
       loop_close(watch);
-      if (!e->over) supervisor_lost(e);
+      supervisor_lost(e);
       return;
     }
     switch (record.event) {
@@ -173,9 +172,14 @@ static void on_report(struct watch *watch, uint32_t events) {
         e->usage = record.usage;
         main_exited(e, record.value, record.left_some != 0);
         break;
-      case SPAWN_OVER:
-        e->over = true;
-        break;
+      case SPAWN_OVER: {
+        /* From here on the supervisor may be another exec's: nothing of this one names it any more. */
+        int report = watch->fd;
+        loop_release(watch);
+        spawn_keep(e->supervisor, report);
+        e->supervisor = 0;
+        return;
+      }
       default:
         break;
     }
@@ -229,7 +233,7 @@ void exec_request(uint32_t stream, const uint8_t *payload, uint32_t length) {
 static void request_kill(struct exec *e, uint32_t grace_ms, uint64_t now_ms) {
   uint64_t at_ms = now_ms + grace_ms;
   /* Without a look at the tree its head is told at least; what is left after the grace is killed in any case. */
-  if (grace_ms > 0 && !tree_signal(e->supervisor, SIGTERM) && e->pid > 0) kill(-e->pid, SIGTERM);
+  if (grace_ms > 0 && e->report.fd >= 0 && !tree_signal(e->supervisor, SIGTERM) && e->pid > 0) kill(-e->pid, SIGTERM);
   if (e->kill_ms == 0 || at_ms < e->kill_ms) e->kill_ms = at_ms;
 }
 
@@ -498,7 +502,7 @@ static int pump(struct exec *e, uint64_t now_ms) {
 int exec_pump(uint64_t now_ms) {
   /* Each turn begins with another exec, so that none is always the last to find the queue full. */
   static uint32_t first;
-  int due_ms = -1;
+  int due_ms = spawn_expire(now_ms);
   first = (first + 1) % MAX_EXECS;
   for (uint32_t i = 0; i < MAX_EXECS; i++) {
     struct exec *e = &execs[(first + i) % MAX_EXECS];

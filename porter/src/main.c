@@ -26,6 +26,7 @@
 #include "message.h"
 #include "notice.h"
 #include "seccomp.h"
+#include "spawn.h"
 #include "text.h"
 #include "tree.h"
 #include "tunnels.h"
@@ -114,7 +115,10 @@ static void on_host_gone(void) {
 static void reap(void) {
   int status;
   pid_t pid;
-  while ((pid = waitpid(-1, &status, WNOHANG)) > 0) files_reaped(pid);
+  while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+    files_reaped(pid);
+    spawn_reaped(pid);
+  }
 }
 
 /* From outside the pid namespace the sender is 0. Where porter is not PID 1, whoever started it may also end it. */
