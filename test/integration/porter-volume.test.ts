@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
-import { packTar } from 'modern-tar';
+import { packTar, unpackTar } from 'modern-tar';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { getArchive } from '../../src/engines/docker/containers/get-archive.ts';
 import { putArchive } from '../../src/engines/docker/containers/put-archive.ts';
 import { ensurePorterVolume, porterVolumeName } from '../../src/engines/docker/porter-volume.ts';
 import { findVolume } from '../../src/engines/docker/volumes/inspect.ts';
@@ -18,13 +19,24 @@ function forget(engine: TestEngine, name: string): void {
   onTestFinished(() => removeVolume(engine.connection, name));
 }
 
-async function overwrite(engine: TestEngine, volume: string, bytes: Buffer): Promise<void> {
+async function overwrite(engine: TestEngine, volume: string, bytes: Buffer, mode = 0o555): Promise<void> {
   const id = await makeContainer(engine, {
     HostConfig: { Mounts: [{ Type: 'volume', Source: volume, Target: '/porter' }] },
   });
-  const header = { name: 'porter', type: 'file' as const, size: bytes.length, mode: 0o555 };
+  const header = { name: 'porter', type: 'file' as const, size: bytes.length, mode };
   const archive = Readable.from([Buffer.from(await packTar([{ header, body: bytes }]))]);
   await putArchive(engine.connection, id, '/porter', archive);
+}
+
+async function modeIn(engine: TestEngine, volume: string): Promise<number> {
+  const id = await makeContainer(engine, {
+    HostConfig: { Mounts: [{ Type: 'volume', Source: volume, Target: '/porter' }] },
+  });
+  const archive = await getArchive(engine.connection, id, '/porter/porter');
+  const chunks: Buffer[] = [];
+  for await (const chunk of archive as AsyncIterable<Buffer>) chunks.push(chunk);
+  const [entry] = await unpackTar(Buffer.concat(chunks));
+  return (entry?.header.mode ?? 0) & 0o7777;
 }
 
 describe("porter's volume", () => {
@@ -60,6 +72,17 @@ describe("porter's volume", () => {
     const name = await ensurePorterVolume(engine.connection, porter, engine.image);
     await overwrite(engine, name, porter.bytes.subarray(0, 1000));
     expect(await ensurePorterVolume(engine.connection, porter, engine.image)).toBe(name);
+  });
+
+  it('is put right when others may write to the program', async () => {
+    const engine = testEngine();
+    const porter = program();
+    forget(engine, porterVolumeName(porter.hash));
+    const name = await ensurePorterVolume(engine.connection, porter, engine.image);
+    await overwrite(engine, name, porter.bytes, 0o777);
+    expect(await modeIn(engine, name)).toBe(0o777);
+    expect(await ensurePorterVolume(engine.connection, porter, engine.image)).toBe(name);
+    expect(await modeIn(engine, name)).toBe(0o555);
   });
 
   it('can be made by several at the same time', async () => {

@@ -4,6 +4,8 @@
  *
  * SECURITY: a sandbox runs what is in this volume as its first process. Whoever can write to the engine's volumes could
  * plant another program, so the content is read back and compared before it is used.
+ *
+ * Everybody may read the program: gVisor cannot run one that the sandbox's user may not read.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -22,6 +24,7 @@ import { findVolume } from './volumes/inspect.ts';
 import type { CallOptions, EngineConnection } from './wire/connection.ts';
 
 const mount = '/porter';
+const programMode = 0o555;
 const maxReadBackBytes = 16 * 2 ** 20;
 
 export interface PorterProgram {
@@ -100,7 +103,10 @@ function corrupt(volume: string, message: string): SallyportError {
   });
 }
 
-/** False for nothing and for the beginning of the right thing: a fill that goes on elsewhere, or was cut off. */
+/**
+ * False for nothing, for the beginning of the right thing (a fill that goes on elsewhere, or was cut off), and for the right
+ * thing with the wrong mode.
+ */
 async function isWhole(
   connection: EngineConnection,
   filler: string,
@@ -110,10 +116,11 @@ async function isWhole(
 ): Promise<boolean> {
   const found = await readBack(connection, filler, volume, options);
   if (found === undefined) return false;
-  if (!porter.bytes.subarray(0, found.length).equals(found)) {
+  const { bytes, mode } = found;
+  if (!porter.bytes.subarray(0, bytes.length).equals(bytes)) {
     throw corrupt(volume, `the porter in volume ${volume} is not the one that belongs there`);
   }
-  return found.length === porter.bytes.length;
+  return bytes.length === porter.bytes.length && (mode & 0o7777) === programMode;
 }
 
 async function programArchive(bytes: Buffer): Promise<Readable> {
@@ -121,7 +128,7 @@ async function programArchive(bytes: Buffer): Promise<Readable> {
     name: 'porter',
     type: 'file' as const,
     size: bytes.length,
-    mode: 0o555,
+    mode: programMode,
     uid: 0,
     gid: 0,
     mtime: new Date(0),
@@ -135,7 +142,7 @@ async function readBack(
   filler: string,
   volume: string,
   options: CallOptions,
-): Promise<Buffer | undefined> {
+): Promise<{ readonly bytes: Buffer; readonly mode: number } | undefined> {
   let archive: Readable;
   try {
     archive = await getArchive(connection, filler, `${mount}/porter`, options);
@@ -154,5 +161,5 @@ async function readBack(
   if (entry?.header.type !== 'file' || entry.data === undefined) {
     throw corrupt(volume, `the porter in volume ${volume} is not a file`);
   }
-  return Buffer.from(entry.data);
+  return { bytes: Buffer.from(entry.data), mode: entry.header.mode ?? 0 };
 }
