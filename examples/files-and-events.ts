@@ -13,7 +13,12 @@ try {
   await box.files.mkdir('/tmp/project');
   await box.files.putTree('/tmp/project', [
     { kind: 'file', path: 'numbers', body: Buffer.from('1\n2\n3\n') },
-    { kind: 'file', path: 'sum', mode: 0o755, body: Buffer.from('#!/bin/sh\nn=0; while read x; do n=$((n+x)); done; echo $n\n') },
+    {
+      kind: 'file',
+      path: 'sum',
+      mode: 0o755,
+      body: Buffer.from('#!/bin/sh\nn=0; while read x; do n=$((n+x)); done; echo $n\n'),
+    },
   ]);
   await box.sh('./sum < numbers > result', { cwd: '/tmp/project', check: true });
   await box.files.download('/tmp/project', folder);

@@ -5,9 +5,12 @@ import { Sandbox } from 'sallyport';
 const image = process.env['SALLYPORT_EXAMPLE_IMAGE'];
 
 await using box = await Sandbox.create(image === undefined ? {} : { image });
-await using child = await box.spawn(['sh', '-c', 'while read word; do echo "heard $word"; done; echo bye >&2'], {
-  stdin: true,
-});
+await using child = await box.spawn(
+  ['sh', '-c', 'while read word; do echo "heard $word"; done; echo bye >&2'],
+  {
+    stdin: true,
+  },
+);
 
 const words = ['one', 'two', 'three'];
 child.stdin.write(`${words.shift()}\n`);

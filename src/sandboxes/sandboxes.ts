@@ -7,7 +7,7 @@ import { randomName, workspaceName } from '../policy/names.ts';
 import { specDifferences } from '../policy/spec-identity.ts';
 import type { BoxRequest } from '../protocol/box.ts';
 import { SallyportError } from '../protocol/errors.ts';
-import { isSandboxId, type SandboxId, sandboxIdFrom } from '../protocol/ids.ts';
+import { type ExecId, isSandboxId, type SandboxId, sandboxIdFrom } from '../protocol/ids.ts';
 import { label } from '../protocol/labels.ts';
 import { parseSpec } from '../protocol/parse-spec.ts';
 import type { CreateBody } from '../protocol/requests.ts';
@@ -80,6 +80,11 @@ export class Sandboxes {
     throw new SallyportError('sandbox_not_found', `${what} ${JSON.stringify(reference)}`, {
       details: { sandbox: reference },
     });
+  }
+
+  /** The store has let go of an old one. */
+  forgetExec(sandbox: SandboxId, exec: ExecId): void {
+    this.#sandboxes.get(sandbox)?.forgetExec(exec);
   }
 
   /** Brings back what was there, then follows the engine. Called once, before anything else. */

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { packageInfo } from '../../src/lib/package-root.ts';
-import { testDaemon } from '../support/daemon.ts';
+import { testDaemon } from '../support/own-daemon.ts';
 import { testEngine } from '../support/engine.ts';
 
 const execute = promisify(execFile);

@@ -57,7 +57,8 @@ describe.runIf(canBuildBoth)('the package', () => {
     expect(
       files.filter(
         (file) =>
-          /(?<!\.d)\.ts$|\.(c|h|test\.js)$|\/test\/|\/src\//.test(file) && !file.startsWith('package/images/'),
+          /(?<!\.d)\.ts$|\.(c|h|test\.js)$|\/test\/|\/src\//.test(file) &&
+          !file.startsWith('package/images/'),
       ),
     ).toEqual([]);
   });
@@ -94,13 +95,26 @@ describe.runIf(canBuildBoth)('the package', () => {
       cwd: folder,
       env: { ...process.env, LOADED: list },
     });
-    const files = (await readFile(list, 'utf8')).trim().split('\n').filter((url) => url.startsWith('file:'));
+    const files = (await readFile(list, 'utf8'))
+      .trim()
+      .split('\n')
+      .filter((url) => url.startsWith('file:'));
     const ours = files.filter((url) => url.includes('/node_modules/sallyport/'));
     expect(ours.some((url) => url.endsWith('/dist/sdk/index.js'))).toBe(true);
     expect(files.filter((url) => /node_modules\/(?!sallyport\/)/.test(url))).toEqual([]);
     const code = await Promise.all(ours.map((url) => readFile(fileURLToPath(url), 'utf8')));
-    for (const part of ['src/daemon/', 'src/engines/', 'src/sandboxes/', 'src/store/', 'src/setup/', 'src/images/']) {
-      expect(code.some((text) => text.includes(`// ${part}`)), part).toBe(false);
+    for (const part of [
+      'src/daemon/',
+      'src/engines/',
+      'src/sandboxes/',
+      'src/store/',
+      'src/setup/',
+      'src/images/',
+    ]) {
+      expect(
+        code.some((text) => text.includes(`// ${part}`)),
+        part,
+      ).toBe(false);
     }
     expect(code.some((text) => text.includes('// src/sdk/'))).toBe(true);
   });
@@ -108,7 +122,16 @@ describe.runIf(canBuildBoth)('the package', () => {
   it('has types that a strict program understands, and that refuse what is wrong', async () => {
     const check = async (text: string): Promise<string> => {
       await writeFile(join(folder, 'use.ts'), text);
-      const options = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022', '--lib', 'es2023,esnext.disposable'];
+      const options = [
+        '--noEmit',
+        '--strict',
+        '--module',
+        'nodenext',
+        '--target',
+        'es2022',
+        '--lib',
+        'es2023,esnext.disposable',
+      ];
       const types = ['--types', 'node', '--typeRoots', join(root, 'node_modules/@types')];
       const { stdout } = await execute(
         process.execPath,
