@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { packageInfo } from '../../src/lib/package-root.ts';
 import { DaemonClient } from '../../src/sdk/client.ts';
+import { testDaemon } from '../support/daemon.ts';
 import { testEngine } from '../support/engine.ts';
 import { ask } from '../support/little-daemon.ts';
-import { testDaemon } from '../support/own-daemon.ts';
 
 const entry = join(packageInfo().root, 'dist/daemon/main.js');
 

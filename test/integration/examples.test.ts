@@ -7,8 +7,8 @@ import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { packageInfo } from '../../src/lib/package-root.ts';
+import { testDaemon } from '../support/daemon.ts';
 import { testEngine } from '../support/engine.ts';
-import { testDaemon } from '../support/own-daemon.ts';
 
 const execute = promisify(execFile);
 const { root } = packageInfo();

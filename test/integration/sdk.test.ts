@@ -7,7 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { isSallyportError } from '../../src/protocol/errors.ts';
 import { CommandFailedError } from '../../src/sdk/outcome.ts';
 import { Sandbox } from '../../src/sdk/sandbox.ts';
-import { testDaemon } from '../support/own-daemon.ts';
+import { testDaemon } from '../support/daemon.ts';
 
 describe('the SDK', () => {
   it('runs commands: output, exit code, signal, input, environment, folder, time limit', async () => {
