@@ -6,12 +6,12 @@
 import type { IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import type { WebSocket } from 'ws';
 import { packageInfo } from '../lib/package-root.ts';
 import { clientHeader, writeClientHeader } from '../protocol/client-header.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import { type ClientEnvironment, readClientEnvironment } from './config.ts';
 import { ensureDaemon, replaceDaemon, untilGone } from './connect-daemon.ts';
+import type { ExecSocket } from './exec-socket.ts';
 import { type Call, NotThere, readAll, Transport } from './transport.ts';
 import { errorFromWire, isWireError } from './wire-error.ts';
 
@@ -112,7 +112,7 @@ export class DaemonClient {
   }
 
   /** A WebSocket that is not open yet. */
-  async socket(path: string, query: QueryValues): Promise<WebSocket> {
+  async socket(path: string, query: QueryValues): Promise<ExecSocket> {
     const { WebSocket: Socket } = await import('ws');
     return new Socket(`ws://localhost${withQuery(path, query)}`, {
       headers: { [clientHeader]: this.#words },

@@ -5,12 +5,12 @@
 
 import type { Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RawData, WebSocket } from 'ws';
 import { deferred } from '../lib/deferred.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import type { ExecResultView, ExecView } from '../protocol/views.ts';
 import { ByteChannel } from './byte-channel.ts';
 import { type DaemonClient, segment } from './client.ts';
+import type { ExecSocket } from './exec-socket.ts';
 import { CommandFailedError, type ExecOutcome, outcomeOf } from './outcome.ts';
 import { StdinStream } from './stdin-stream.ts';
 
@@ -45,7 +45,7 @@ export class ExecProcess implements AsyncDisposable {
   readonly #over = deferred<void>();
   readonly #offsets = { stdout: 0, stderr: 0 };
   readonly #path: string;
-  #socket: WebSocket | undefined;
+  #socket: ExecSocket | undefined;
   #greeted = false;
   #isOver = false;
   #dropped = 0;
@@ -178,7 +178,7 @@ export class ExecProcess implements AsyncDisposable {
     }
   }
 
-  #onMessage(socket: WebSocket, raw: RawData, isBinary: boolean): void {
+  #onMessage(socket: ExecSocket, raw: Buffer | ArrayBuffer | Buffer[], isBinary: boolean): void {
     if (this.#isOver) return;
     const data = Buffer.isBuffer(raw) ? raw : Array.isArray(raw) ? Buffer.concat(raw) : Buffer.from(raw);
     if (isBinary) {
@@ -205,7 +205,7 @@ export class ExecProcess implements AsyncDisposable {
     }
   }
 
-  #onHello(socket: WebSocket, taken: number): void {
+  #onHello(socket: ExecSocket, taken: number): void {
     if (!this.#greeted && !this.#options.owned) this.#stdin.beginAt(taken);
     this.#greeted = true;
     if (!this.#options.stdin) return;
