@@ -12,7 +12,7 @@ const mayImport = {
   config: ['protocol', 'policy'],
   daemon: ['protocol', 'policy', 'porter', 'sandboxes', 'engines/docker', 'images', 'setup', 'store'],
   // The codec of file trees is shared by both ends of the API.
-  sdk: ['protocol', 'porter/tree-records'],
+  sdk: ['protocol', 'porter/tree-records', 'porter/tree-stream'],
   setup: ['engines/docker', 'images', 'protocol', 'sandboxes/ports', 'porter/binary'],
   cli: ['protocol', 'sdk', 'config', 'setup', 'daemon/in-process', 'porter/exec', 'porter/output-sink'],
 };

@@ -12,6 +12,9 @@ import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import { encodeFrame, type Frame, FrameDecoder, frameType, maxPayloadBytes } from './frame.ts';
 import { connectionWindow, greeting, type PorterWelcome, readRefusal, readWelcome } from './greeting.ts';
 import { PayloadReader } from './payload.ts';
+import { violation } from './violation.ts';
+
+export { violation };
 
 export interface LinkOptions {
   /** Must be higher than that of any host before; `stale_epoch` in the refusal's details says how high. */
@@ -204,10 +207,6 @@ export class PorterLink {
     this.#pings.delete(id);
     answered.resolve();
   }
-}
-
-export function violation(reason: string, cause?: unknown): SallyportError {
-  return new SallyportError('porter_protocol', `the sandbox broke the protocol: ${reason}`, { cause });
 }
 
 function gone(cause?: Error): SallyportError {

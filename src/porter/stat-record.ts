@@ -1,7 +1,7 @@
 /** What porter tells about one file. */
 
-import { violation } from './link.ts';
 import type { PayloadReader } from './payload.ts';
+import { violation } from './violation.ts';
 
 export type FileKind = 'file' | 'directory' | 'link' | 'other';
 

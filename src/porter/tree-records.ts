@@ -6,8 +6,8 @@
  * entry made.
  */
 
-import { violation } from './link.ts';
 import { type FileKind, kindNumber, readKind } from './stat-record.ts';
+import { violation } from './violation.ts';
 
 export interface TreeHeader {
   /** `other`: something that is there and is not sent (a FIFO, a device, a file that may not be read). */

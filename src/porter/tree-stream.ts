@@ -1,6 +1,5 @@
-/** Trees as the callers of `Files` see them: entries with a body, both ways. */
+/** Trees as the callers of `Files` and both ends of the API see them: entries with a body, both ways. */
 
-import type { FileStream } from './file-stream.ts';
 import {
   encodeTreeHeader,
   isTreePath,
@@ -34,6 +33,13 @@ export type TreeSource =
       readonly target: string | Uint8Array;
       readonly mtimeNs?: bigint;
     };
+
+/** Where records come from: porter, or the other end of the API. */
+export interface TreeChunks {
+  data(): AsyncIterable<Buffer>;
+  /** Runs what takes the records apart, and says what is wrong with them. */
+  trust<T>(read: () => T): T;
+}
 
 const batchBytes = 32 * 1024;
 
@@ -98,8 +104,8 @@ export async function* encodeTree(
   if (bytes > 0) yield take();
 }
 
-/** The entries that porter sends. A reader that stops early cancels the operation. */
-export async function* decodeTree(stream: FileStream): AsyncGenerator<TreeEntry> {
+/** The entries as they come. A reader that stops early ends the source as well. */
+export async function* decodeTree(stream: TreeChunks): AsyncGenerator<TreeEntry> {
   const events = treeEvents(stream);
   try {
     for (let next = await events.next(); next.done !== true; ) {
@@ -137,7 +143,7 @@ async function skip(events: AsyncGenerator<TreeEvent>): Promise<number> {
     : Number.POSITIVE_INFINITY;
 }
 
-async function* treeEvents(stream: FileStream): AsyncGenerator<TreeEvent> {
+async function* treeEvents(stream: TreeChunks): AsyncGenerator<TreeEvent> {
   const decoder = new TreeDecoder();
   for await (const chunk of stream.data()) yield* stream.trust(() => [...decoder.push(chunk)]);
   stream.trust(() => decoder.end());

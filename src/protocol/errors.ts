@@ -277,6 +277,107 @@ export const errorRegistry = {
     summary: 'A file operation inside the sandbox failed.',
     advice: 'Read the reason above; try again if the file was in use.',
   },
+  request_invalid: {
+    kind: 'invalid',
+    summary: 'A request to the daemon is not what its route takes.',
+    advice: 'Correct the field that the message names; `/openapi.json` says what each route takes.',
+  },
+  request_too_large: {
+    kind: 'invalid',
+    summary: 'The body of a request is larger than the daemon reads at once.',
+    advice: 'Send large content by the files routes, which take any size.',
+  },
+  request_type: {
+    kind: 'invalid',
+    summary: 'The body of a request has another content type than its route takes.',
+    advice: 'Send JSON as `content-type: application/json`.',
+  },
+  route_unknown: {
+    kind: 'not_found',
+    summary: 'The daemon has no such route.',
+    advice: '`/openapi.json` lists the routes; a newer client may need a newer daemon.',
+  },
+  method_unknown: {
+    kind: 'invalid',
+    summary: 'The route exists, but not with this method.',
+    advice: '`/openapi.json` lists the methods of each route.',
+  },
+  unauthenticated: {
+    kind: 'permission',
+    summary: 'The daemon was asked over TCP without its token.',
+    advice: 'Send `authorization: Bearer <token>` with the token from the file `token` in the state folder.',
+  },
+  origin_refused: {
+    kind: 'permission',
+    summary: 'The request came from a web page, or by a name that is not the address of this machine.',
+    advice: 'Use an address or localhost in the URL, and no page of another origin.',
+  },
+  daemon_running: {
+    kind: 'conflict',
+    summary: 'Another daemon uses this state folder already.',
+    advice: 'Use that one, or choose another folder with SALLYPORT_STATE_DIR.',
+  },
+  daemon_stopping: {
+    kind: 'unavailable',
+    summary: 'The daemon is about to stop and takes nothing new.',
+    advice: 'Ask again; the next call starts a new daemon.',
+  },
+  daemon_unreachable: {
+    kind: 'unavailable',
+    summary: 'No daemon answers, and none was to be started.',
+    advice: 'Run `sally daemon start`.',
+  },
+  daemon_start_failed: {
+    kind: 'unavailable',
+    summary: 'The daemon did not start.',
+    advice: 'Read the reason above; `daemon.log` in the state folder has more.',
+  },
+  daemon_gone: {
+    kind: 'unavailable',
+    summary: 'The daemon went away before it answered.',
+    advice: 'What was asked for may have been done or not: look before you repeat it.',
+  },
+  daemon_outdated: {
+    kind: 'conflict',
+    summary: 'The daemon is older than its client.',
+    advice: 'Restart it with `sally daemon stop --keep`; sandboxes go on running.',
+  },
+  client_outdated: {
+    kind: 'conflict',
+    summary: 'The daemon is newer than its client.',
+    advice: 'Upgrade the client, or stop the daemon with `sally daemon stop --keep` to use this version.',
+  },
+  daemon_engine_differs: {
+    kind: 'conflict',
+    summary: 'The daemon was started for another engine than the one that the environment names.',
+    advice:
+      'Stop it with `sally daemon stop` and call again, or use the variables (DOCKER_HOST, DOCKER_CONTEXT …) that it was started with.',
+  },
+  socket_path_too_long: {
+    kind: 'invalid',
+    summary: "The path of the daemon's socket is longer than the system allows.",
+    advice: 'Set SALLYPORT_STATE_DIR to a folder with a shorter path.',
+  },
+  listen_refused: {
+    kind: 'invalid',
+    summary: 'The daemon was asked to listen where it does not.',
+    advice: 'Listen on 127.0.0.1 or [::1]; `--dangerously-listen-anywhere` lifts that.',
+  },
+  command_failed: {
+    kind: 'invalid',
+    summary: 'A command that was to be checked did not end with exit code 0.',
+    advice: 'Read its output; leave `check` out to get the exit code instead of an error.',
+  },
+  tree_refused: {
+    kind: 'invalid',
+    summary: 'A tree from a sandbox holds something that is not written to this machine.',
+    advice: 'Remove the entry that the message names inside the sandbox, or copy single files.',
+  },
+  internal: {
+    kind: 'internal',
+    summary: 'Something failed that should not have.',
+    advice: '`daemon.log` in the state folder has the details; please report them.',
+  },
   usage: {
     kind: 'invalid',
     summary: 'The command line or an option value is wrong.',

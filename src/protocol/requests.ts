@@ -58,3 +58,21 @@ export const shutdownBody = z.strictObject({
   /** Sandboxes go on running; else they are stopped. */
   keep: z.boolean().default(false),
 });
+
+const mode = z.number().int().min(0).max(0o7777);
+/** As text, or as base64 where the name is no UTF-8. */
+const filePath = z.union([
+  z.string().min(1).max(4095),
+  z.strictObject({ base64: z.base64().min(1).max(5460) }),
+]);
+export type FilePathBody = z.infer<typeof filePath>;
+export const mkdirBody = z.strictObject({
+  path: filePath,
+  mode: mode.optional(),
+  /** Also the directories above it; one that is there is no error. */
+  parents: z.boolean().default(false),
+});
+export const removeFileBody = z.strictObject({ path: filePath, recursive: z.boolean().default(false) });
+export const renameBody = z.strictObject({ from: filePath, to: filePath });
+export const symlinkBody = z.strictObject({ target: filePath, path: filePath });
+export const chmodBody = z.strictObject({ path: filePath, mode });

@@ -121,6 +121,19 @@ export const statView = z.strictObject({
 });
 export type StatView = z.infer<typeof statView>;
 
+/** What a directory holds: kind and name, and the rest of `statView` where it was asked for. */
+export const entryView = statView.partial().required({ kind: true, name: true });
+export type EntryView = z.infer<typeof entryView>;
+
+export const watchView = z.strictObject({
+  /** `ready` comes first: from there on nothing is missed. After `overflow` look at everything again. */
+  kind: z.enum(['created', 'changed', 'removed', 'moved', 'overflow', 'ready']),
+  /** Relative to what is watched; empty for itself. Base64 as well where it is no UTF-8. */
+  path: z.string(),
+  path_base64: z.string().optional(),
+});
+export type WatchView = z.infer<typeof watchView>;
+
 export const statsView = z.strictObject({
   at: time,
   memory_bytes: z.number(),

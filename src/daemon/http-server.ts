@@ -1,0 +1,199 @@
+/**
+ * The HTTP server: one set of routes behind a Unix socket and, if asked for, a TCP port. It watches over each request from
+ * its first byte to the end of its answer, so that a client that is gone is noticed and a stop leaves nobody without answer.
+ */
+
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { WebSocketServer } from 'ws';
+import type { Authenticate } from './auth.ts';
+import { errorBody, presentable, statusOf } from './http-error.ts';
+import type { Logger } from './logger.ts';
+import { readQuery } from './query.ts';
+import type { Route } from './route.ts';
+import type { Matched, Router } from './router.ts';
+import { sendError, sendReply } from './send-reply.ts';
+
+/** A frame from a client; what is larger than this is no stdin of ours. */
+const mostFrameBytes = 1_048_576;
+const closeGoingAway = 1001;
+
+export interface HttpObserver {
+  /** The route's path, or `unknown`: never what was asked for, which may hold anything. */
+  answered(route: string, method: string, status: number): void;
+}
+
+export interface HttpServerOptions {
+  readonly router: Router;
+  readonly log: Logger;
+  readonly observer: HttpObserver;
+  /** Called whenever something began or ended; idle means that nothing is under way. */
+  readonly onActivity: () => void;
+}
+
+interface Running {
+  /** Ends by itself only when its client goes: stopped first when the daemon stops. */
+  readonly endless: boolean;
+  readonly abort: (reason: Error) => void;
+  readonly over: Promise<void>;
+}
+
+export class HttpServer {
+  readonly #options: HttpServerOptions;
+  readonly #servers: Server[] = [];
+  readonly #running = new Set<Running>();
+  readonly #webSockets = new WebSocketServer({ noServer: true, maxPayload: mostFrameBytes });
+
+  constructor(options: HttpServerOptions) {
+    this.#options = options;
+  }
+
+  get isBusy(): boolean {
+    return this.#running.size > 0;
+  }
+
+  /** Resolves when it listens; what it rejects with says why it cannot. */
+  async listen(
+    where: { readonly path: string } | { readonly host: string; readonly port: number },
+    authenticate: Authenticate,
+  ): Promise<Server> {
+    const server = createServer({ requestTimeout: 0, headersTimeout: 30_000 });
+    // A client may keep its connection as long as it likes: closing it would race with its next request.
+    server.keepAliveTimeout = 0;
+    server.on('request', (request, response) => void this.#serve(request, response, authenticate));
+    server.on('upgrade', (request, socket, head) => void this.#upgrade(request, socket, head, authenticate));
+    server.on('clientError', (_error, socket) => socket.destroy());
+    server.listen(where);
+    await once(server, 'listening');
+    this.#servers.push(server);
+    return server;
+  }
+
+  /** Takes no new connections, ends what never ends by itself, and waits for the rest. */
+  async drain(waitMs: number): Promise<void> {
+    for (const server of this.#servers) server.close();
+    const stopping = new Error('the daemon is stopping');
+    for (const { endless, abort } of this.#running) if (endless) abort(stopping);
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), waitMs);
+    const all = Promise.all([...this.#running].map(({ over }) => over)).then(() => {});
+    await Promise.race([all, once(late.signal, 'abort')]);
+    clearTimeout(timer);
+  }
+
+  async #serve(
+    request: IncomingMessage,
+    response: ServerResponse,
+    authenticate: Authenticate,
+  ): Promise<void> {
+    const { router, log, observer, onActivity } = this.#options;
+    const { method = 'GET', url = '/' } = request;
+    const controller = new AbortController();
+    const atTheEnd: (() => void)[] = [];
+    let matched: Matched<Route> | undefined;
+    let endless = false;
+    const over = new Promise<void>((resolve) => {
+      response.once('close', () => {
+        if (!response.writableFinished) controller.abort(new Error('the client is gone'));
+        for (const done of atTheEnd) done();
+        observer.answered(matched?.route.path ?? 'unknown', method, response.statusCode);
+        this.#running.delete(running);
+        onActivity();
+        resolve();
+      });
+    });
+    const running: Running = {
+      get endless() {
+        return endless;
+      },
+      abort: (reason) => {
+        controller.abort(reason);
+        response.end();
+      },
+      over,
+    };
+    this.#running.add(running);
+    onActivity();
+    try {
+      authenticate(request);
+      matched = router.match(method, url);
+      const reply = await router.answer(matched, {
+        request,
+        signal: controller.signal,
+        whenOver: (done) => void (response.closed ? done() : atTheEnd.push(done)),
+      });
+      endless = reply.type === 'events' || (reply.type === 'bytes' && !reply.eager);
+      await sendReply(response, reply, controller.signal);
+    } catch (error) {
+      if (controller.signal.aborted) {
+        response.destroy();
+        return;
+      }
+      const shown = presentable(error);
+      if (shown.kind === 'internal')
+        log.error('a request failed', { route: matched?.route.path ?? 'unknown', error });
+      sendError(response, shown);
+    }
+  }
+
+  async #upgrade(
+    request: IncomingMessage,
+    socket: Duplex,
+    head: Buffer,
+    authenticate: Authenticate,
+  ): Promise<void> {
+    const { router, log, observer, onActivity } = this.#options;
+    const atTheEnd: (() => void)[] = [];
+    let path = 'unknown';
+    socket.on('error', () => socket.destroy());
+    try {
+      authenticate(request);
+      const { route, params, rawQuery } = router.matchSocket(request.url ?? '/');
+      path = route.path;
+      router.admit(request);
+      const query = readQuery(route.query, rawQuery);
+      const sandbox = router.heldSandbox(params['sandbox'] ?? '', (done) => void atTheEnd.push(done));
+      const converse = await route.open({ params, query, sandbox });
+      this.#webSockets.handleUpgrade(request, socket, head, (webSocket) => {
+        const controller = new AbortController();
+        const gone = once(webSocket, 'close').then(
+          () => {},
+          () => {},
+        );
+        const running: Running = {
+          endless: true,
+          abort: (reason) => {
+            controller.abort(reason);
+            webSocket.close(closeGoingAway, 'the daemon is stopping');
+          },
+          over: gone,
+        };
+        this.#running.add(running);
+        onActivity();
+        webSocket.on('error', () => webSocket.terminate());
+        void converse(webSocket, controller.signal).catch((error: unknown) => {
+          if (!controller.signal.aborted) log.error('a conversation failed', { route: path, error });
+          webSocket.close(1011, 'failed');
+        });
+        void gone.then(() => {
+          controller.abort(new Error('the client is gone'));
+          for (const done of atTheEnd) done();
+          this.#running.delete(running);
+          onActivity();
+        });
+        observer.answered(path, 'GET', 101);
+      });
+    } catch (error) {
+      for (const done of atTheEnd) done();
+      const shown = presentable(error);
+      if (shown.kind === 'internal') log.error('a handshake failed', { route: path, error });
+      const status = statusOf(shown);
+      const body = JSON.stringify(errorBody(shown));
+      socket.end(
+        `HTTP/1.1 ${status} Refused\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+      );
+      observer.answered(path, 'GET', status);
+    }
+  }
+}

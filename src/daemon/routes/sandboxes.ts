@@ -1,0 +1,127 @@
+/** Sandboxes: make, find, start, stop, remove. What is accepted goes on when the client goes away (A13). */
+
+import { z } from 'zod';
+import { SallyportError } from '../../protocol/errors.ts';
+import { createBody, stopBody } from '../../protocol/requests.ts';
+import { sandboxView, statsView, verifyView } from '../../protocol/views.ts';
+import { flag, texts } from '../query.ts';
+import { json, type Route, route } from '../route.ts';
+import type { SandboxSurface } from '../surface.ts';
+
+const one = '/v1/sandboxes/:sandbox';
+
+export const sandboxRoutes = [
+  route({
+    method: 'GET',
+    path: '/v1/sandboxes',
+    summary: 'All sandboxes, and the sequence number of the last event that this list knows of',
+    query: { label: texts('Only those with this label, as key=value. May be repeated: all must fit.') },
+    answers: { 200: z.strictObject({ sandboxes: z.array(sandboxView), sequence: z.number().int() }) },
+    handle: ({ services: { sandboxes }, query }) => {
+      const wanted = query.label.map(readLabel);
+      const views = sandboxes.list().map((sandbox) => sandbox.view());
+      return json({
+        sandboxes: views.filter(({ labels }) => wanted.every(([key, value]) => labels[key] === value)),
+        sequence: sandboxes.events.sequence,
+      });
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/v1/sandboxes',
+    summary: 'Makes a sandbox',
+    query: { wait: flag('Answer when it is ready; else as soon as it is accepted.', true) },
+    body: createBody,
+    answers: { 201: sandboxView, 202: sandboxView },
+    handle: async ({ services, query, body, whenOver }) => {
+      const sandbox = await services.sandboxes.create(body);
+      whenOver(sandbox.hold());
+      if (!query.wait) {
+        sandbox.ready().catch(() => {});
+        return json(sandbox.view(), 202);
+      }
+      await sandbox.ready();
+      return json(sandbox.view(), 201);
+    },
+  }),
+  route({
+    method: 'GET',
+    path: one,
+    summary: 'One sandbox, by its name, its id or the start of its id',
+    answers: { 200: sandboxView },
+    handle: ({ sandbox }) => json(sandbox().view()),
+  }),
+  route({
+    method: 'DELETE',
+    path: one,
+    summary: 'Removes a sandbox and everything in it',
+    query: {
+      force: flag('Also if changes of a copied workspace are lost.', false),
+      wait: flag('Answer when it is gone; else as soon as it is accepted.', true),
+    },
+    answers: { 204: undefined, 202: sandboxView },
+    handle: async ({ sandbox, query }) => {
+      const box = sandbox();
+      const removed = box.remove({ force: query.force });
+      if (query.wait) {
+        await removed;
+        return { type: 'empty' };
+      }
+      removed.catch(() => {});
+      return json(box.view(), 202);
+    },
+  }),
+  change('start', 'Starts a sandbox that is stopped', (box) => box.start()),
+  change('pause', 'Freezes all processes of a sandbox', (box) => box.pause()),
+  change('resume', 'Lets a paused sandbox go on', (box) => box.resume()),
+  change('ensure', 'Sees to it that a sandbox runs and answers', (box) => box.ensureRunning()),
+  route({
+    method: 'POST',
+    path: `${one}/stop`,
+    summary: 'Stops a sandbox; its files stay',
+    body: stopBody,
+    answers: { 200: sandboxView },
+    handle: async ({ sandbox, body }) => {
+      const box = sandbox();
+      await box.stop(body.grace_ms);
+      return json(box.view());
+    },
+  }),
+  route({
+    method: 'GET',
+    path: `${one}/stats`,
+    summary: 'What a sandbox uses now',
+    answers: { 200: statsView },
+    handle: async ({ sandbox }) => json(await sandbox().stats()),
+  }),
+  route({
+    method: 'GET',
+    path: `${one}/verify`,
+    summary: 'What is enforced, read back from inside and compared with what was asked for',
+    answers: { 200: verifyView },
+    handle: async ({ sandbox }) => json(await sandbox().verify()),
+  }),
+];
+
+function change(verb: string, summary: string, act: (box: SandboxSurface) => Promise<void>): Route {
+  return route({
+    method: 'POST',
+    path: `${one}/${verb}`,
+    summary,
+    body: z.strictObject({}),
+    answers: { 200: sandboxView },
+    handle: async ({ sandbox }) => {
+      const box = sandbox();
+      await act(box);
+      return json(box.view());
+    },
+  });
+}
+
+function readLabel(text: string): readonly [string, string] {
+  const at = text.indexOf('=');
+  if (at > 0) return [text.slice(0, at), text.slice(at + 1)];
+  throw new SallyportError('request_invalid', `query.label ${JSON.stringify(text)} is not key=value`, {
+    details: { field: 'query.label' },
+  });
+}
