@@ -179,7 +179,13 @@ export class Sandboxes {
         .map(({ user }) => user.uid),
     );
     const { host, places } = this.#options;
-    const plan = planBox(spec, { host, places, engine, freeUid: freeUid(this.#world.owner, used), ...looked });
+    const plan = planBox(spec, {
+      host,
+      places,
+      engine,
+      freeUid: freeUid(this.#world.owner, used),
+      ...looked,
+    });
     const byWorkspace = looked.workspace === undefined ? undefined : workspaceName(looked.workspace.real);
     return { name: spec.name ?? byWorkspace ?? randomName(randomBytes(4)), plan };
   }

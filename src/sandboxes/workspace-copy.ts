@@ -40,7 +40,11 @@ export async function copyWorkspace(
       }
       yield source;
       if (++count % progressEvery === 0) {
-        options.tell({ step: 'workspace', message: `copying the workspace: ${count} entries`, current: count });
+        options.tell({
+          step: 'workspace',
+          message: `copying the workspace: ${count} entries`,
+          current: count,
+        });
       }
     }
   }
@@ -69,11 +73,7 @@ function sourceOf(entry: HostEntry, remember: (mark: string) => void): TreeSourc
   }
 }
 
-async function* hashed(
-  chunks: AsyncIterable<Buffer>,
-  hash: Hash,
-  done: () => void,
-): AsyncGenerator<Buffer> {
+async function* hashed(chunks: AsyncIterable<Buffer>, hash: Hash, done: () => void): AsyncGenerator<Buffer> {
   for await (const chunk of chunks) {
     hash.update(chunk);
     yield chunk;
