@@ -140,6 +140,26 @@ export const errorRegistry = {
     summary: 'Another daemon has taken over this sandbox.',
     advice: 'Use the daemon that holds it; `sally setup --status` and the process list show which ones run.',
   },
+  state_unsafe: {
+    kind: 'permission',
+    summary: 'The state folder belongs to another user, or others may look into it.',
+    advice: 'Make it yours alone (`chmod 700`, `chown`), or choose another with SALLYPORT_STATE_DIR.',
+  },
+  state_failed: {
+    kind: 'internal',
+    summary: 'A file of the state folder could not be read or written.',
+    advice: 'Check the disk and the permissions of the file named above.',
+  },
+  events_gone: {
+    kind: 'not_found',
+    summary: 'Events that were asked for are no longer kept.',
+    advice: 'Read the present state, which carries a sequence number, and follow the events from there.',
+  },
+  events_ahead: {
+    kind: 'invalid',
+    summary: 'No event has this sequence number yet.',
+    advice: 'Follow from a number that this daemon gave out; it may have lost its state folder since.',
+  },
   output_lost: {
     kind: 'internal',
     summary: 'Output of a command could not be stored, so the command was killed.',
@@ -194,11 +214,6 @@ export const errorRegistry = {
     kind: 'exhausted',
     summary: 'There are as many sandboxes as there may be.',
     advice: 'Remove some first: `sally ls`, then `sally rm <name>`.',
-  },
-  daemon_stopping: {
-    kind: 'unavailable',
-    summary: 'The daemon is about to stop and takes no new work.',
-    advice: 'Call again: a new daemon is started.',
   },
   exec_not_found: {
     kind: 'not_found',

@@ -10,6 +10,7 @@ import type { BoxLink } from './box-link.ts';
 import type { BoxDoor } from './ports.ts';
 import type { SandboxRecord } from './records.ts';
 import { Saga } from './saga.ts';
+import { copyWorkspace } from './workspace-copy.ts';
 import type { SandboxWorld, Tell } from './world.ts';
 
 export interface Materialisation {
@@ -40,7 +41,7 @@ async function make(world: SandboxWorld, work: Materialisation, saga: Saga): Pro
   signal.throwIfAborted();
   note({ image: image.reference, imageId: image.id, imageEnv: image.env });
   checkpoint('create.image');
-  const personal = await images.forUser(image, { ...user, workdir }, signal);
+  const personal = await images.forUser(image, { ...user, workdir: plan.copy?.target ?? workdir }, signal);
   checkpoint('create.user-image');
   const porterVolume = await engine.providePorter(personal, signal);
   signal.throwIfAborted();
@@ -52,7 +53,25 @@ async function make(world: SandboxWorld, work: Materialisation, saga: Saga): Pro
   note({ containerId: boxId });
   signal.throwIfAborted();
   checkpoint('create.recorded');
-  return await startBox(world, work, saga);
+  const link = await startBox(world, work, saga);
+  if (plan.copy !== undefined) await copyIn(world, work, link, plan.copy);
+  return link;
+}
+
+async function copyIn(
+  { store, checkpoint }: SandboxWorld,
+  { record, tell, signal }: Materialisation,
+  link: BoxLink,
+  folder: { readonly source: string; readonly target: string },
+): Promise<void> {
+  const { id } = record();
+  const { files } = await link.porter();
+  const skipped = (path: string): void => {
+    const message = `${path} was left out: it is neither a file, a folder nor a link`;
+    store.events.append({ type: 'sandbox.note', sandbox_id: id, code: 'workspace_skipped', message });
+  };
+  await store.saveManifest(id, await copyWorkspace(files, folder, { tell, skipped, signal }));
+  checkpoint('create.copied');
 }
 
 /** From a container that does not run to a porter that answers. */

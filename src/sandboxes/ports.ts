@@ -6,7 +6,7 @@ import type { Channel } from '../porter/output-sink.ts';
 import type { BoxRequest, BoxUser } from '../protocol/box.ts';
 import type { EventDraft, SallyEvent } from '../protocol/events.ts';
 import type { ExecId, SandboxId } from '../protocol/ids.ts';
-import type { ExecRecord, SandboxRecord } from './records.ts';
+import type { ExecRecord, Manifest, SandboxRecord } from './records.ts';
 
 export type BoxStatus = 'created' | 'running' | 'paused' | 'stopped';
 
@@ -170,6 +170,9 @@ export interface SandboxStore {
   /** Replaces the record as a whole; safe when it returns. */
   save(record: SandboxRecord): void;
   remove(id: SandboxId): Promise<void>;
+  /** What a copied workspace was like when it was put in. */
+  saveManifest(id: SandboxId, manifest: Manifest): Promise<void>;
+  loadManifest(id: SandboxId): Promise<Manifest | undefined>;
   /** All execs that are remembered of a sandbox, oldest first; the last word on each. */
   loadExecs(id: SandboxId): Promise<readonly ExecRecord[]>;
   /** A new exec, or news of one; safe when it returns. */

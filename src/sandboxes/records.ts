@@ -72,3 +72,6 @@ export interface ExecRecord {
     readonly details?: ErrorDetails;
   };
 }
+
+/** A tree as it was: path (its bytes as base64) to kind, mode, and the hash of a file or the target of a link. */
+export type Manifest = Readonly<Record<string, string>>;

@@ -7,10 +7,9 @@ import { createHash, type Hash } from 'node:crypto';
 import { type HostEntry, hostTree } from '../lib/host-tree.ts';
 import type { Files } from '../porter/files.ts';
 import type { TreeSource } from '../porter/tree-stream.ts';
+import { SallyportError } from '../protocol/errors.ts';
+import type { Manifest, SandboxRecord } from './records.ts';
 import type { Tell } from './world.ts';
-
-/** Path (bytes as base64) to what is there: kind, mode, and the hash of a file or the target of a link. */
-export type Manifest = Readonly<Record<string, string>>;
 
 export interface WorkspaceChanges {
   readonly added: readonly string[];
@@ -111,4 +110,25 @@ export async function workspaceChanges(
     else if (manifest[key] !== mark) changed.push(shown(key));
   }
   return { added, changed, removed: [...missing].map(shown) };
+}
+
+const shownPaths = 10;
+const reportedPaths = 200;
+
+export function requireNoChanges(
+  { name, plan }: Pick<SandboxRecord, 'name' | 'plan'>,
+  { added, changed, removed }: WorkspaceChanges,
+): void {
+  const paths = [...added, ...changed, ...removed];
+  if (paths.length === 0) return;
+  const more = paths.length > shownPaths ? ', …' : '';
+  const list = paths.slice(0, shownPaths).join(', ');
+  throw new SallyportError(
+    'sandbox_changed',
+    `sandbox ${name} has ${paths.length} changes that exist nowhere else: ${list}${more}`,
+    {
+      details: { sandbox: name, count: paths.length, paths: paths.slice(0, reportedPaths) },
+      advice: `Copy them out (\`sally cp ${name}:${plan.copy?.target ?? '/workspace'} DIR\`), or remove it with \`--force\`.`,
+    },
+  );
 }

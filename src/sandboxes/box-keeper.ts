@@ -1,0 +1,258 @@
+/**
+ * The box behind a sandbox: makes it, starts it, connects to it, stops it, removes it, and keeps the record true to it.
+ *
+ * It asks nobody whether it may, and it knows no queue: whoever calls makes sure that one call is over before the next.
+ */
+
+import { SallyportError } from '../protocol/errors.ts';
+import { label } from '../protocol/labels.ts';
+import { BoxLink } from './box-link.ts';
+import { type Materialisation, materialise, startBox } from './materialise.ts';
+import type { MemoryDeaths } from './memory-deaths.ts';
+import type { BoxState } from './ports.ts';
+import type { RecordKeeper } from './record-keeper.ts';
+import type { SandboxExecs } from './sandbox-execs.ts';
+import type { SandboxWorld } from './world.ts';
+
+const mainGraceMs = 5000;
+
+export interface KeeperParts {
+  readonly keeper: RecordKeeper;
+  readonly execs: SandboxExecs;
+  readonly memory: MemoryDeaths;
+  /** Fires when the sandbox is to be removed: then nothing more is made. */
+  readonly signal: AbortSignal;
+  /** The connection is gone for good. Called outside of any turn. */
+  readonly lost: (error: SallyportError) => void;
+}
+
+export class BoxKeeper {
+  readonly #world: SandboxWorld;
+  readonly #parts: KeeperParts;
+  #link: BoxLink | undefined;
+
+  constructor(world: SandboxWorld, parts: KeeperParts) {
+    this.#world = world;
+    this.#parts = parts;
+  }
+
+  get link(): BoxLink | undefined {
+    return this.#link;
+  }
+
+  /** From a record in PENDING. */
+  async make(): Promise<void> {
+    const { keeper, signal } = this.#parts;
+    try {
+      this.#link = await materialise(this.#world, this.#materialisation());
+    } catch (error) {
+      keeper.forgetContainer();
+      if (!signal.aborted) {
+        keeper.transition('FAILED', reasonOf(error));
+        if (keeper.record.ephemeral) await this.remove();
+      }
+      throw error;
+    }
+    keeper.transition('READY');
+    this.#startCommand();
+  }
+
+  /** From a box that was stopped, or that somebody took away. */
+  async start(): Promise<void> {
+    const { keeper, memory } = this.#parts;
+    const { containerId } = keeper.record;
+    const found = containerId === undefined ? undefined : await this.#world.engine.find(containerId);
+    keeper.transition('PENDING', 'starting');
+    memory.reset();
+    try {
+      if (found === undefined) this.#link = await materialise(this.#world, this.#materialisation());
+      else if (found.running) await this.connect();
+      else this.#link = await startBox(this.#world, this.#materialisation());
+    } catch (error) {
+      if (found === undefined) keeper.forgetContainer();
+      keeper.transition('FAILED', reasonOf(error));
+      throw error;
+    }
+    keeper.transition('READY');
+    this.#startCommand();
+  }
+
+  async connect(): Promise<void> {
+    const link = this.#newLink(this.boxId());
+    await link.connect(this.#parts.signal);
+    this.#link = link;
+  }
+
+  async stop(why: string | undefined, graceMs: number): Promise<void> {
+    this.#parts.keeper.transition('STOPPING', why);
+    // The connection stays open: it brings the last output and how the commands ended.
+    await this.#world.engine.stop(this.boxId(), graceMs);
+    this.#world.checkpoint('stop.stopped');
+    await this.#ended(why ?? 'stopped on request');
+  }
+
+  async pause(): Promise<void> {
+    await this.#world.engine.pause(this.boxId());
+    this.#parts.keeper.transition('PAUSED');
+  }
+
+  async unpause(): Promise<void> {
+    await this.#world.engine.unpause(this.boxId());
+    if (this.#link === undefined) await this.connect();
+    this.#parts.keeper.transition('READY');
+  }
+
+  async remove(): Promise<void> {
+    const { keeper, execs } = this.#parts;
+    const { engine, store, owner, checkpoint } = this.#world;
+    if (keeper.record.state === 'DELETED') return;
+    keeper.transition('DELETING');
+    checkpoint('remove.recorded');
+    this.drop();
+    const { id, containerId } = keeper.record;
+    if (containerId !== undefined) await engine.remove(containerId);
+    else await removeByLabel(engine, owner, id);
+    checkpoint('remove.container');
+    await execs.lose('it was removed');
+    await store.remove(id);
+    checkpoint('remove.store');
+    keeper.transition('DELETED');
+  }
+
+  /** What breaks the protocol is not trusted with another connection. */
+  async distrust(error: SallyportError): Promise<void> {
+    this.drop();
+    await this.#world.engine.stop(this.boxId(), 0);
+    await this.#parts.execs.lose(error.message);
+    this.#parts.keeper.transition('FAILED', error.message);
+  }
+
+  /** What the engine has wins over what was remembered. */
+  async reconcile(): Promise<void> {
+    const { keeper } = this.#parts;
+    const { state, containerId, reason } = keeper.record;
+    if (state === 'DELETED' || state === 'FAILED') return;
+    if (state === 'DELETING') {
+      await this.remove();
+      return;
+    }
+    if (state === 'PENDING') {
+      await this.#interrupted();
+      return;
+    }
+    const found = containerId === undefined ? undefined : await this.#world.engine.find(containerId);
+    if (found === undefined) await this.#vanished();
+    else if (found.status === 'paused') keeper.transition('PAUSED', reason);
+    else if (found.running) await this.#runs();
+    else if (state !== 'STOPPED') await this.#ended(howItEnded(found));
+  }
+
+  /** The box goes on without us. */
+  drop(): void {
+    this.#link?.close();
+    this.#link = undefined;
+  }
+
+  boxId(): string {
+    const { containerId, name } = this.#parts.keeper.record;
+    if (containerId !== undefined) return containerId;
+    throw new SallyportError('sandbox_state', `sandbox ${name} has no container`, {
+      details: { sandbox: name },
+    });
+  }
+
+  async #ended(why: string): Promise<void> {
+    this.drop();
+    await this.#parts.execs.lose(why);
+    this.#parts.keeper.transition('STOPPED', why);
+  }
+
+  /** Its daemon died while it was made: what there is of it is taken away, and made again only if somebody asks. */
+  async #interrupted(): Promise<void> {
+    const { keeper, execs } = this.#parts;
+    const { engine, owner } = this.#world;
+    await removeByLabel(engine, owner, keeper.record.id);
+    keeper.forgetContainer();
+    await execs.lose('the daemon ended while it was started');
+    keeper.transition('FAILED', 'the daemon ended while it was made');
+    if (keeper.record.ephemeral) await this.remove();
+  }
+
+  async #vanished(): Promise<void> {
+    const why = 'its container was removed from outside';
+    this.drop();
+    this.#parts.keeper.forgetContainer();
+    await this.#parts.execs.lose(why);
+    this.#parts.keeper.transition('FAILED', why);
+  }
+
+  async #runs(): Promise<void> {
+    // A link that lost its stream is on its way back, or says that it gave up.
+    if (this.#link === undefined) await this.connect();
+    this.#parts.keeper.transition('READY');
+  }
+
+  #materialisation(): Materialisation {
+    const { keeper, signal } = this.#parts;
+    return {
+      record: () => keeper.record,
+      note: (news) => keeper.note(news),
+      linkTo: (boxId) => this.#newLink(boxId),
+      tell: (event) => {
+        const { id } = keeper.record;
+        this.#world.store.events.append({ type: 'sandbox.progress', sandbox_id: id, ...event });
+      },
+      signal,
+    };
+  }
+
+  #newLink(boxId: string): BoxLink {
+    const { keeper, execs, lost } = this.#parts;
+    const link: BoxLink = new BoxLink(this.#world.engine, {
+      boxId,
+      token: Buffer.from(keeper.record.token, 'hex'),
+      nextEpoch: () => {
+        keeper.note({ epoch: keeper.record.epoch + 1 });
+        return keeper.record.epoch;
+      },
+      connected: (porter) => execs.resume(porter),
+      lost: (error) => {
+        if (this.#link !== link) return;
+        this.#link = undefined;
+        lost(error);
+      },
+    });
+    return link;
+  }
+
+  /** The sandbox's own command, anew at each start. */
+  #startCommand(): void {
+    const { keeper, execs } = this.#parts;
+    const { command } = keeper.record.spec;
+    const porter = this.#link?.current;
+    if (command === undefined || porter === undefined) return;
+    const body = {
+      argv: command,
+      envs: {},
+      stdin: false,
+      timeout_ms: 0,
+      grace_ms: mainGraceMs,
+      background: true,
+      reason: 'the command of the sandbox',
+    };
+    execs.start(porter, keeper.record, body, { main: true });
+  }
+}
+
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+function howItEnded({ exitCode, oomKilled }: BoxState): string {
+  return oomKilled ? 'it ran out of memory' : `its first process ended with ${exitCode}`;
+}
+
+/** Also one whose answer nobody received. */
+async function removeByLabel(engine: SandboxWorld['engine'], owner: string, id: string): Promise<void> {
+  const boxes = await engine.list(owner);
+  const mine = boxes.filter(({ labels }) => labels[label.id] === id);
+  await Promise.all(mine.map((box) => engine.remove(box.id)));
+}

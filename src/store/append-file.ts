@@ -1,0 +1,84 @@
+/**
+ * A file of lines that only grows. A line is there as a whole or not at all: what a crash left of an unfinished one is cut
+ * off at the next open, and what a full disk left of one is cut off at once.
+ */
+
+import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs';
+import { stateFailure } from './state-failure.ts';
+import { fileMode } from './state-folder.ts';
+
+const newline = 0x0a;
+const blockBytes = 64 * 1024;
+
+export class AppendFile {
+  readonly path: string;
+  readonly #fd: number;
+  #bytes: number;
+  #closed = false;
+
+  constructor(path: string) {
+    this.path = path;
+    try {
+      this.#fd = openSync(path, 'a+', fileMode);
+    } catch (cause) {
+      throw stateFailure('opening a file', path, cause);
+    }
+    try {
+      this.#bytes = cutTornTail(this.#fd);
+    } catch (cause) {
+      closeSync(this.#fd);
+      throw stateFailure('repairing a file', path, cause);
+    }
+  }
+
+  /** What is in it, in whole lines. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** In the file when it returns. `line` has no newline of its own. */
+  append(line: string): void {
+    const data = Buffer.from(`${line}\n`);
+    try {
+      for (let done = 0; done < data.length; ) done += writeSync(this.#fd, data, done);
+    } catch (cause) {
+      this.#cutBack();
+      throw stateFailure('writing a line', this.path, cause);
+    }
+    this.#bytes += data.length;
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    closeSync(this.#fd);
+  }
+
+  /** Half a line would spoil the next one. */
+  #cutBack(): void {
+    try {
+      ftruncateSync(this.#fd, this.#bytes);
+    } catch {
+      // The next open cuts it off; the caller hears of the failure that came first.
+    }
+  }
+}
+
+/** Returns the size without the unfinished last line. */
+function cutTornTail(fd: number): number {
+  const size = fstatSync(fd).size;
+  const block = Buffer.alloc(Math.min(size, blockBytes));
+  let end = size;
+  while (end > 0) {
+    const from = Math.max(0, end - block.length);
+    const got = readSync(fd, block, 0, end - from, from);
+    const last = block.subarray(0, got).lastIndexOf(newline);
+    if (last >= 0) {
+      end = from + last + 1;
+      break;
+    }
+    end = from;
+  }
+  if (end < size) ftruncateSync(fd, end);
+  return end;
+}

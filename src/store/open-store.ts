@@ -1,0 +1,145 @@
+/**
+ * Everything that is remembered outside the engine, as plain files below one folder that belongs to one user. The caller
+ * holds the lock of the folder (`instance-lock.ts`); two stores on different folders never touch each other.
+ */
+
+import { readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type ExecId, isExecId, type SandboxId } from '../protocol/ids.ts';
+import type { AuditLine, ExecLog, SandboxStore } from '../sandboxes/ports.ts';
+import type { ExecRecord, Manifest, SandboxRecord } from '../sandboxes/records.ts';
+import { AuditFile } from './audit.ts';
+import { EventLogFiles } from './event-log.ts';
+import { ExecJournal } from './exec-journal.ts';
+import { ExecLogs } from './exec-logs.ts';
+import { type BrokenRecord, Records } from './records.ts';
+import { errno, stateFailure } from './state-failure.ts';
+import { provideStateFolder } from './state-folder.ts';
+
+export interface StoreOptions {
+  /** A record could not be understood, and was moved aside. */
+  readonly onBroken?: (broken: BrokenRecord) => void;
+  /** An exec that ended long ago is forgotten, with its output. */
+  readonly onExecDropped?: (sandbox: SandboxId, exec: ExecId) => void;
+}
+
+export async function openStore(
+  stateDir: string,
+  options: StoreOptions = {},
+): Promise<SandboxStore & { close(): Promise<void> }> {
+  provideStateFolder(stateDir);
+  return new Store(stateDir, options);
+}
+
+class Store implements SandboxStore {
+  readonly events: EventLogFiles;
+  readonly #records: Records;
+  readonly #audit: AuditFile;
+  readonly #options: StoreOptions;
+  readonly #journals = new Map<SandboxId, ExecJournal>();
+  readonly #logs = new ExecLogs();
+  readonly #removals = new Set<Promise<void>>();
+
+  constructor(stateDir: string, options: StoreOptions) {
+    this.#options = options;
+    this.events = new EventLogFiles(join(stateDir, 'events'));
+    this.#records = new Records(join(stateDir, 'sandboxes'));
+    this.#audit = new AuditFile(join(stateDir, 'audit'));
+  }
+
+  async load(): Promise<readonly SandboxRecord[]> {
+    const records = await this.#records.load(this.#options.onBroken ?? (() => {}));
+    this.events.skipTo(records.reduce((highest, record) => Math.max(highest, record.sequence), 0));
+    return records;
+  }
+
+  save(record: SandboxRecord): void {
+    this.#records.save(record);
+  }
+
+  async remove(id: SandboxId): Promise<void> {
+    this.#journals.delete(id);
+    await this.#logs.closeAllOf(id);
+    await this.#records.remove(id);
+  }
+
+  async saveManifest(id: SandboxId, manifest: Manifest): Promise<void> {
+    await this.#records.saveManifest(id, manifest);
+  }
+
+  async loadManifest(id: SandboxId): Promise<Manifest | undefined> {
+    return await this.#records.loadManifest(id);
+  }
+
+  async loadExecs(id: SandboxId): Promise<readonly ExecRecord[]> {
+    const journal = this.#journal(id);
+    await this.#removeOrphans(id, journal);
+    return journal.records;
+  }
+
+  saveExec(record: ExecRecord): void {
+    this.#journal(record.sandboxId).save(record);
+  }
+
+  async openLog(sandbox: SandboxId, exec: ExecId): Promise<ExecLog> {
+    const state = this.#journal(sandbox).find(exec)?.state ?? 'running';
+    return await this.#logs.get(sandbox, exec, this.#logFolder(sandbox, exec), state !== 'running');
+  }
+
+  audit(line: AuditLine): void {
+    this.#audit.append(line);
+  }
+
+  async close(): Promise<void> {
+    this.events.close();
+    await this.#logs.closeAll();
+    await Promise.all(this.#removals);
+    this.#audit.close();
+  }
+
+  #journal(id: SandboxId): ExecJournal {
+    const known = this.#journals.get(id);
+    if (known) return known;
+    const path = join(this.#records.folderOf(id), 'execs.jsonl');
+    const journal = new ExecJournal(path, (exec) => this.#dropExec(id, exec));
+    this.#journals.set(id, journal);
+    return journal;
+  }
+
+  #logFolder(sandbox: SandboxId, exec: ExecId): string {
+    // SECURITY: as with the ids of sandboxes.
+    if (!isExecId(exec)) throw new RangeError(`${JSON.stringify(exec)} is no id of an exec`);
+    return join(this.#records.folderOf(sandbox), 'execs', exec);
+  }
+
+  #dropExec(sandbox: SandboxId, exec: ExecId): void {
+    const removal = this.#removeLog(sandbox, exec).finally(() => this.#removals.delete(removal));
+    this.#removals.add(removal);
+    this.#options.onExecDropped?.(sandbox, exec);
+  }
+
+  async #removeLog(sandbox: SandboxId, exec: ExecId): Promise<void> {
+    await this.#logs.close(exec);
+    try {
+      await rm(this.#logFolder(sandbox, exec), { recursive: true, force: true });
+    } catch {
+      // It is an orphan now, and goes at the next start.
+    }
+  }
+
+  /** Output of execs that nobody remembers: a crash came between forgetting and removing. */
+  async #removeOrphans(id: SandboxId, journal: ExecJournal): Promise<void> {
+    for (const exec of await namesIn(join(this.#records.folderOf(id), 'execs'))) {
+      if (isExecId(exec) && !journal.find(exec) && !this.#logs.has(exec)) await this.#removeLog(id, exec);
+    }
+  }
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder);
+  } catch (cause) {
+    if (errno(cause) === 'ENOENT') return [];
+    throw stateFailure('listing the execs of a sandbox', folder, cause);
+  }
+}

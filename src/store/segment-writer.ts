@@ -1,0 +1,101 @@
+/** Writes to one segment, data before index. What it was told to write is known to the segment only when both are done. */
+
+import { writev } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import {
+  addRun,
+  dataFile,
+  indexFile,
+  lineBytes,
+  type Run,
+  runLine,
+  type Segment,
+  startLine,
+} from './segment.ts';
+import { errno } from './state-failure.ts';
+import { fileMode } from './state-folder.ts';
+
+export interface Chunk {
+  readonly run: Run;
+  readonly data: Buffer;
+}
+
+export class SegmentWriter {
+  readonly segment: Segment;
+  readonly #folder: string;
+  #data: FileHandle | undefined;
+  #index: FileHandle | undefined;
+
+  constructor(folder: string, segment: Segment) {
+    this.#folder = folder;
+    this.segment = segment;
+  }
+
+  async write(chunks: readonly Chunk[]): Promise<void> {
+    const { segment } = this;
+    this.#data ??= await openForWriting(dataFile(this.#folder, segment.number));
+    await writeAll(
+      this.#data.fd,
+      chunks.map((chunk) => chunk.data),
+      segment.bytes,
+    );
+    const runs = joined(chunks);
+    this.#index ??= await openForWriting(indexFile(this.#folder, segment.number));
+    const begun = segment.runs > 0 ? '' : startLine(segment.start);
+    const position = begun === '' ? lineBytes * (segment.runs + 1) : 0;
+    await writeAll(this.#index.fd, [Buffer.from(begun + runs.map(runLine).join(''))], position);
+    for (const run of runs) addRun(segment, run);
+  }
+
+  async close(): Promise<void> {
+    const files = [this.#data, this.#index];
+    this.#data = undefined;
+    this.#index = undefined;
+    for (const file of files) await file?.close();
+  }
+}
+
+/** Neighbours of one channel are one run. */
+function joined(chunks: readonly Chunk[]): Run[] {
+  const runs: Run[] = [];
+  for (const { run } of chunks) {
+    const last = runs.at(-1);
+    if (last?.channel === run.channel) runs[runs.length - 1] = { ...last, length: last.length + run.length };
+    else runs.push(run);
+  }
+  return runs;
+}
+
+/** Not for appending: a position is given with every write, so that what a failed one left behind is overwritten. */
+async function openForWriting(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, 'r+');
+  } catch (error) {
+    if (errno(error) !== 'ENOENT') throw error;
+    return await open(path, 'wx', fileMode);
+  }
+}
+
+async function writeAll(fd: number, buffers: readonly Buffer[], position: number): Promise<void> {
+  let rest = buffers.filter((buffer) => buffer.length > 0);
+  let at = position;
+  while (rest.length > 0) {
+    let written = await writeSome(fd, rest, at);
+    at += written;
+    rest = rest.flatMap((buffer) => {
+      const done = Math.min(written, buffer.length);
+      written -= done;
+      return done === buffer.length ? [] : [buffer.subarray(done)];
+    });
+  }
+}
+
+/** A disk that fills up takes a part first; the next attempt then says why. */
+function writeSome(fd: number, buffers: readonly Buffer[], position: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    writev(fd, buffers, position, (error, written) => {
+      if (error) reject(error);
+      else resolve(written);
+    });
+  });
+}
