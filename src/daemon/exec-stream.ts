@@ -128,7 +128,7 @@ function takeInput(exec: ExecSurface, socket: WebSocket, output: SocketOutput): 
       if (act === undefined) refuse();
       // The end of the input comes after the input; all else is for now.
       else if (act.inOrder) tail = tail.then(act.run);
-      else act.run();
+      else if (!tryRun(act.run)) refuse();
       return;
     }
     untaken += data.length;
@@ -160,6 +160,16 @@ function readMessage(
       return { inOrder: false, run: () => exec.signal(message.signal) };
     case 'kill':
       return { inOrder: false, run: () => void exec.kill(message.grace_ms).catch(() => {}) };
+  }
+}
+
+/** A signal that does not exist is told by throwing; here nobody would catch it. */
+function tryRun(act: () => void): boolean {
+  try {
+    act();
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -19,6 +19,11 @@ import { sendError, sendReply } from './send-reply.ts';
 const mostFrameBytes = 1_048_576;
 const closeGoingAway = 1001;
 
+/** Why a request ends that its client did not give up. */
+export class DaemonStopping extends Error {
+  override readonly message = 'the daemon is stopping';
+}
+
 export interface HttpObserver {
   /** The route's path, or `unknown`: never what was asked for, which may hold anything. */
   answered(route: string, method: string, status: number): void;
@@ -73,7 +78,7 @@ export class HttpServer {
   /** Takes no new connections, ends what never ends by itself, and waits for the rest. */
   async drain(waitMs: number): Promise<void> {
     for (const server of this.#servers) server.close();
-    const stopping = new Error('the daemon is stopping');
+    const stopping = new DaemonStopping();
     for (const { endless, abort } of this.#running) if (endless) abort(stopping);
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(), waitMs);
@@ -93,6 +98,7 @@ export class HttpServer {
     const atTheEnd: (() => void)[] = [];
     let matched: Matched<Route> | undefined;
     let endless = false;
+    let mayEndEarly = false;
     const over = new Promise<void>((resolve) => {
       response.once('close', () => {
         if (!response.writableFinished) controller.abort(new Error('the client is gone'));
@@ -109,7 +115,9 @@ export class HttpServer {
       },
       abort: (reason) => {
         controller.abort(reason);
-        response.end();
+        // An answer that is cut short must not look whole.
+        if (mayEndEarly) response.end();
+        else response.destroy();
       },
       over,
     };
@@ -123,11 +131,12 @@ export class HttpServer {
         signal: controller.signal,
         whenOver: (done) => void (response.closed ? done() : atTheEnd.push(done)),
       });
-      endless = reply.type === 'events' || (reply.type === 'bytes' && !reply.eager);
+      mayEndEarly = reply.type === 'events';
+      endless = mayEndEarly || reply.type === 'late-json' || (reply.type === 'bytes' && !reply.eager);
       await sendReply(response, reply, controller.signal);
     } catch (error) {
       if (controller.signal.aborted) {
-        response.destroy();
+        if (!mayEndEarly) response.destroy();
         return;
       }
       const shown = presentable(error);

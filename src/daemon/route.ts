@@ -6,6 +6,7 @@
 import type { Readable } from 'node:stream';
 import type { z } from 'zod';
 import type { BoxRequest } from '../protocol/box.ts';
+import type { HealthView } from '../protocol/views.ts';
 import type { QueryFields, QueryOf } from './query.ts';
 import type { SandboxesSurface, SandboxSurface } from './surface.ts';
 
@@ -45,16 +46,12 @@ export type Reply =
     }
   | { readonly type: 'events'; readonly messages: AsyncIterable<SseMessage> };
 
-export interface HealthSource {
-  view(): Promise<unknown>;
-}
-
 export interface Services {
   readonly sandboxes: SandboxesSurface;
-  readonly health: HealthSource;
+  readonly health: () => HealthView;
   /** The engine's own request for this box, and the command line that asks for the same. */
   readonly describeBox: (box: BoxRequest) => { readonly request: unknown; readonly docker_run: string };
-  readonly metricsText: () => Promise<string>;
+  readonly metricsText: () => string;
   readonly openApi: () => unknown;
   /** Begins to stop the daemon; resolves when the sandboxes are as they should be. */
   readonly shutdown: (keep: boolean) => Promise<void>;

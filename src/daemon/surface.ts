@@ -19,6 +19,7 @@ export interface PrunedSandbox {
 
 export interface SandboxesSurface {
   readonly events: EventLog;
+  readonly engineReachable: boolean;
   list(): readonly SandboxSurface[];
   get(reference: string): SandboxSurface;
   create(body: CreateBody): Promise<SandboxSurface>;

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { execIdHeader } from '../../protocol/client-header.ts';
 import { execBody, killBody, resizeBody, signalBody } from '../../protocol/requests.ts';
 import { execResultView, execView } from '../../protocol/views.ts';
+import { DaemonStopping } from '../http-server.ts';
 import { choice, flag, whole } from '../query.ts';
 import { readRawLog } from '../raw-log.ts';
 import { json, type Reply, type Route, type RouteContext, route } from '../route.ts';
@@ -133,7 +134,11 @@ function whenEnded(exec: ExecSurface): Reply {
 
 /** Whoever waits for the result has no other handle on the command, so nobody could ever end it. */
 function killWhenGone(exec: ExecSurface, graceMs: number, signal: AbortSignal): void {
-  const kill = (): void => void exec.kill(graceMs).catch(() => {});
+  const kill = (): void => {
+    // Its client is still there and asks the next daemon.
+    if (signal.reason instanceof DaemonStopping) return;
+    exec.kill(graceMs).catch(() => {});
+  };
   if (signal.aborted) kill();
   else signal.addEventListener('abort', kill, { once: true });
   void exec.ended.then(() => signal.removeEventListener('abort', kill));

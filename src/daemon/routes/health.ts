@@ -11,7 +11,7 @@ export const healthRoutes = [
     summary: 'Whether the daemon and its engine answer, and which ones they are',
     answers: { 200: healthView },
     always: true,
-    handle: async ({ services }) => json(await services.health.view()),
+    handle: ({ services }) => json(services.health()),
   }),
   route({
     method: 'GET',
@@ -19,10 +19,10 @@ export const healthRoutes = [
     summary: 'Figures in the text format of Prometheus',
     answers: { 200: { contentType: 'text/plain; version=0.0.4', description: 'Metrics' } },
     always: true,
-    handle: async ({ services }) => ({
+    handle: ({ services }) => ({
       type: 'text',
       contentType: 'text/plain; version=0.0.4; charset=utf-8',
-      body: await services.metricsText(),
+      body: services.metricsText(),
     }),
   }),
   route({
