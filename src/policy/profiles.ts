@@ -26,6 +26,9 @@ export const firstPoolUid = 64000;
 export const poolSize = 256;
 const nobody = 65534;
 
+/** A sandbox that nobody uses is stopped after this time, unless its spec says otherwise. */
+export const defaultIdleTtlMs = 30 * 60_000;
+
 export const profiles: Readonly<Record<ProfileName, Profile>> = {
   standard: {
     memoryBytes: 4 * 2 ** 30,

@@ -99,7 +99,7 @@ function reasonOf(issue: Issue, found: unknown): string {
   switch (issue.code) {
     case 'invalid_type':
       if (found === undefined) return `is missing; it must be ${plain[issue.expected] ?? issue.expected}`;
-      return `must be ${plain[issue.expected] ?? issue.expected}`;
+      return `must be ${plain[issue.expected] ?? issue.expected}${quoteHint(issue.expected, found)}`;
     case 'invalid_union':
       return `must be ${issue.errors.flatMap((options) => options.map((option) => expectedOf(option))).join(' or ')}`;
     case 'invalid_key':
@@ -120,6 +120,10 @@ function reasonOf(issue: Issue, found: unknown): string {
       return issue.message;
   }
 }
+
+/** In YAML `PORT: 8080` is a number and `DEBUG: true` is none of both. */
+const quoteHint = (expected: string, found: unknown): string =>
+  expected === 'string' && (typeof found === 'number' || typeof found === 'boolean') ? ', in quotes' : '';
 
 const expectedOf = (issue: Issue): string =>
   issue.code === 'invalid_type' ? (plain[issue.expected] ?? issue.expected) : issue.message;

@@ -1,0 +1,124 @@
+/**
+ * A `sallyport.yaml` that lies in a folder is untrusted: it came with a clone, or an agent changed it. What widens a sandbox
+ * takes effect only after a person approved exactly that, once, for that folder.
+ *
+ * The fingerprint covers what widens and the real path of the folder; other fields may change freely. A field that is not
+ * listed as harmless widens, so that a new one is never forgotten here.
+ */
+
+import { createHash } from 'node:crypto';
+import { canonicalJson } from '../lib/canonical-json.ts';
+import { formatSize } from '../lib/sizes.ts';
+import { profiles } from '../policy/profiles.ts';
+import { SallyportError } from '../protocol/errors.ts';
+import { parseSpec } from '../protocol/parse-spec.ts';
+import type { Spec } from '../protocol/spec.ts';
+import type { ProjectFile } from './project-file.ts';
+
+export interface ApprovalRequest {
+  readonly file: string;
+  readonly folder: string;
+  /** Nothing to approve when it is false. */
+  readonly widens: boolean;
+  readonly fingerprint: string;
+  /** What it asks for, for a terminal: one line each, nothing in them that a terminal obeys. */
+  readonly lines: readonly string[];
+}
+
+/** They change what happens inside, or narrow it. */
+const harmless: readonly string[] = [
+  'name',
+  'envs',
+  'labels',
+  'network',
+  'workdir',
+  'idle_ttl',
+  'max_lifetime',
+];
+
+export function approvalRequest({ file, folder, spec }: ProjectFile): ApprovalRequest {
+  const widening = wideningParts(parseSpec(spec));
+  const fingerprint = createHash('sha256').update(canonicalJson({ folder, widening })).digest('hex');
+  const lines = Object.entries(widening).flatMap(([field, value]) => describe(field, value).map(printable));
+  return { file, folder, widens: lines.length > 0, fingerprint, lines };
+}
+
+export interface ApprovalAnswers {
+  /** Whether this fingerprint was approved before. */
+  readonly isApproved: (fingerprint: string) => Promise<boolean>;
+  readonly remember: (request: ApprovalRequest) => Promise<void>;
+  /** `--approve` or SALLYPORT_APPROVE_PROJECT=1. */
+  readonly approve: boolean;
+  /** Absent where there is no terminal. */
+  readonly ask?: (request: ApprovalRequest) => Promise<boolean>;
+}
+
+/** Returns when the file may take effect; else `project_not_approved`. */
+export async function requireApproval(request: ApprovalRequest, answers: ApprovalAnswers): Promise<void> {
+  if (!request.widens || (await answers.isApproved(request.fingerprint))) return;
+  if (!answers.approve && !(await answers.ask?.(request))) throw notApproved(request);
+  await answers.remember(request);
+}
+
+function notApproved({ file, lines, fingerprint }: ApprovalRequest): SallyportError {
+  return new SallyportError(
+    'project_not_approved',
+    `${printable(file)} asks for something that you have not approved:\n  ${lines.join('\n  ')}`,
+    { details: { file, fingerprint, asks: lines } },
+  );
+}
+
+function wideningParts(spec: Spec): Readonly<Record<string, unknown>> {
+  const parts = Object.entries(spec)
+    .filter(([field, value]) => !harmless.includes(field) && !isEmptyList(value))
+    .filter(([field, value]) => !(field === 'profile' && value === 'strict'))
+    .map(([field, value]) => [field, field === 'limits' ? raised(spec) : value] as const)
+    .filter(([field, value]) => field !== 'limits' || Object.keys(value ?? {}).length > 0);
+  return Object.fromEntries(parts);
+}
+
+const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
+
+/** The limits that are above what a sandbox gets without asking. */
+function raised({ limits = {} }: Spec): Readonly<Record<string, number>> {
+  const { memoryBytes: memory, cpus, pids, nofile } = profiles.standard;
+  const usual: Readonly<Record<string, number>> = { memory, cpus, pids, nofile };
+  return Object.fromEntries(
+    Object.entries(limits).flatMap(([key, value = 0]) => (value > (usual[key] ?? 0) ? [[key, value]] : [])),
+  );
+}
+
+function describe(field: string, value: unknown): readonly string[] {
+  switch (field) {
+    case 'image':
+      return [`run the image ${String(value)}`];
+    case 'workspace': {
+      const { path, target, mode } = value as NonNullable<Spec['workspace']>;
+      const how = { live: 'read and change', readonly: 'read', copy: 'get a copy of' }[mode];
+      return [`${how} the folder ${path}, at ${target}`];
+    }
+    case 'mounts':
+      return (value as NonNullable<Spec['mounts']>).map(
+        ({ source, target, writable }) => `${writable ? 'read and change' : 'read'} ${source}, at ${target}`,
+      );
+    case 'limits':
+      return Object.entries(value as Readonly<Record<string, number>>).map(
+        ([key, number]) => `use more ${key} than usual: ${key === 'memory' ? formatSize(number) : number}`,
+      );
+    case 'command':
+      return [
+        `start by itself: ${(value as readonly string[]).map((part) => JSON.stringify(part)).join(' ')}`,
+      ];
+    default:
+      return [`${field}: ${typeof value === 'string' ? value : JSON.stringify(value)}`];
+  }
+}
+
+/** SECURITY: the text is of the file that is being judged; it must not move the cursor, hide or reorder what is shown. */
+function printable(text: string): string {
+  const escaped = text.replace(
+    /[\p{C}\p{Zl}\p{Zp}]/gu,
+    (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`,
+  );
+  return escaped.length > 500 ? `${escaped.slice(0, 500)}… (${escaped.length} characters)` : escaped;
+}

@@ -1,0 +1,203 @@
+/** Every field of a spec in words. `docs/spec.md` and the JSON Schema for editors are made from it; a test compares it with the schema. */
+
+export interface SpecField {
+  readonly field: string;
+  readonly meaning: string;
+  readonly absent: string;
+  /** Of lists and maps. */
+  readonly empty?: string;
+  /** A valid value, as YAML in one line. */
+  readonly example: string;
+  /** In a project file it needs to be approved. */
+  readonly approval: 'always' | 'never' | 'when raised';
+}
+
+export const specFields: readonly SpecField[] = [
+  {
+    field: 'image',
+    meaning: 'The image that the sandbox is made of; pulled on first use.',
+    absent: 'the base image of Sallyport',
+    example: 'debian:bookworm-slim',
+    approval: 'always',
+  },
+  {
+    field: 'name',
+    meaning: 'Its name: a-z, 0-9, ".", "_" and "-", 1 to 63 characters.',
+    absent: 'by the workspace (folder name and a hash of its path), or made up',
+    example: 'my-box',
+    approval: 'never',
+  },
+  {
+    field: 'workspace',
+    meaning: 'A folder of the host inside the sandbox.',
+    absent: 'nothing of the host is inside',
+    example: '{ path: . }',
+    approval: 'always',
+  },
+  {
+    field: 'workspace.path',
+    meaning:
+      'The folder. Relative to the file that says it, else to the working folder; `~/` is your home. A link is followed.',
+    absent: 'an error',
+    example: '.',
+    approval: 'always',
+  },
+  {
+    field: 'workspace.target',
+    meaning: 'Where it is inside.',
+    absent: '`/workspace`',
+    example: '/workspace',
+    approval: 'always',
+  },
+  {
+    field: 'workspace.mode',
+    meaning:
+      '`live`: the folder itself. `readonly`: the same, not writable. `copy`: a copy; the folder stays as it is.',
+    absent: '`live`',
+    example: 'live',
+    approval: 'always',
+  },
+  {
+    field: 'mounts',
+    meaning: 'More files and folders of the host. At most 100.',
+    absent: 'none',
+    empty: 'none, also not those of weaker sources',
+    example: '[{ source: ./data, target: /data }]',
+    approval: 'always',
+  },
+  {
+    field: 'mounts.source',
+    meaning: 'A file or a folder, not a link. Paths as for `workspace.path`.',
+    absent: 'an error',
+    example: './data',
+    approval: 'always',
+  },
+  {
+    field: 'mounts.target',
+    meaning: 'Where it is inside: absolute, not inside or around another target.',
+    absent: 'an error',
+    example: '/data',
+    approval: 'always',
+  },
+  {
+    field: 'mounts.writable',
+    meaning: 'Whether the sandbox may change it.',
+    absent: '`false`',
+    example: 'false',
+    approval: 'always',
+  },
+  {
+    field: 'envs',
+    meaning:
+      'Variables for every command inside: at most 1000, 512 KiB together. Names that begin with SALLYPORT_ are refused. All others, ' +
+      'also PATH and LD_PRELOAD, are your own affair: they change only what is inside.',
+    absent: "the image's own variables, and nothing of the host",
+    empty: 'none, also not those of weaker sources',
+    example: '{ CI: "1" }',
+    approval: 'never',
+  },
+  {
+    field: 'labels',
+    meaning: 'Labels of the container: at most 100. Those that begin with dev.sallyport. are refused.',
+    absent: 'none',
+    empty: 'none, also not those of weaker sources',
+    example: '{ team: blue }',
+    approval: 'never',
+  },
+  {
+    field: 'limits',
+    meaning: 'What it may use at most.',
+    absent: 'the limits of its profile',
+    empty: 'the limits of its profile',
+    example: '{ memory: 4g, cpus: 2, pids: 512 }',
+    approval: 'when raised',
+  },
+  {
+    field: 'limits.memory',
+    meaning: 'Memory, with all files in /tmp and /dev/shm. At least 16m; a bare number counts bytes.',
+    absent: '4g (strict: 256m)',
+    example: '4g',
+    approval: 'when raised',
+  },
+  {
+    field: 'limits.cpus',
+    meaning: 'Processors, also parts of one: 0.01 to 1024.',
+    absent: '2 (strict: 0.5)',
+    example: '2',
+    approval: 'when raised',
+  },
+  {
+    field: 'limits.pids',
+    meaning: 'Processes and threads.',
+    absent: '512 (strict: 100)',
+    example: '512',
+    approval: 'when raised',
+  },
+  {
+    field: 'limits.nofile',
+    meaning: 'Open files of each process.',
+    absent: '65536',
+    example: '65536',
+    approval: 'when raised',
+  },
+  {
+    field: 'profile',
+    meaning:
+      '`standard`, or `strict` for a command that nobody trusts: its limits can only be lowered, its root is read-only, it runs as ' +
+      'nobody, and nothing of the host is writable, so a workspace can only be `readonly` (a copy would need a place to be written to).',
+    absent: '`standard`',
+    example: 'standard',
+    approval: 'always',
+  },
+  {
+    field: 'runtime',
+    meaning: 'The container runtime, such as runsc. The engine must know it.',
+    absent: "the engine's default",
+    example: 'runsc',
+    approval: 'always',
+  },
+  {
+    field: 'user',
+    meaning: '`uid:gid` in numbers, neither of them 0.',
+    absent:
+      "the host's user where a folder of the host is writable inside, else a uid that no other sandbox has",
+    example: '"1000:1000"',
+    approval: 'always',
+  },
+  {
+    field: 'network',
+    meaning: 'Only `none` exists: a sandbox has no network card.',
+    absent: '`none`',
+    example: 'none',
+    approval: 'never',
+  },
+  {
+    field: 'workdir',
+    meaning: 'Where commands start.',
+    absent: 'the workspace, else the home folder',
+    example: '/workspace',
+    approval: 'never',
+  },
+  {
+    field: 'command',
+    meaning: 'Runs as the exec `main` as soon as the sandbox is ready. A list: program and arguments.',
+    absent: 'nothing runs by itself',
+    empty: 'an error',
+    example: '[npm, start]',
+    approval: 'always',
+  },
+  {
+    field: 'idle_ttl',
+    meaning: 'Stopped after this long without an exec, a tunnel or a call: 30s, 15m, 1h30m, or `never`.',
+    absent: '30m',
+    example: '30m',
+    approval: 'never',
+  },
+  {
+    field: 'max_lifetime',
+    meaning: 'Stopped this long after its creation, whatever runs; or `never`.',
+    absent: '`never`',
+    example: '8h',
+    approval: 'never',
+  },
+];
