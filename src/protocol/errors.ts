@@ -332,6 +332,11 @@ export const errorRegistry = {
     summary: 'Another daemon uses this state folder already.',
     advice: 'Use that one, or choose another folder with SALLYPORT_STATE_DIR.',
   },
+  daemon_stopping: {
+    kind: 'unavailable',
+    summary: 'The daemon is about to stop and takes no new work.',
+    advice: 'Call again: a new daemon is started.',
+  },
   daemon_unreachable: {
     kind: 'unavailable',
     summary: 'No daemon answers, and none was to be started.',
