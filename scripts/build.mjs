@@ -17,7 +17,11 @@ export async function bundle() {
     rmSync(join(root, 'dist'), { recursive: true, force: true });
     await build({
       absWorkingDir: root,
-      entryPoints: { 'cli/main': 'src/cli/main.ts' },
+      entryPoints: {
+        'cli/main': 'src/cli/main.ts',
+        'daemon/main': 'src/daemon/main.ts',
+        'sdk/index': 'src/sdk/index.ts',
+      },
       outdir: 'dist',
       bundle: true,
       splitting: true,

@@ -18,6 +18,7 @@ import { HttpServer } from './http-server.ts';
 import { IdleStop } from './idle-stop.ts';
 import type { Logger } from './logger.ts';
 import { openApi } from './openapi.ts';
+import { RecentCreates } from './recent-creates.ts';
 import { Router } from './router.ts';
 import { allRoutes } from './routes/all.ts';
 import type { SandboxesSurface } from './surface.ts';
@@ -66,6 +67,7 @@ export class Daemon {
       isStopping: () => this.#shutdown !== undefined,
       services: {
         sandboxes,
+        creates: new RecentCreates(),
         describeBox,
         health: () => this.#health(),
         metricsText: () => this.#metrics.text(),

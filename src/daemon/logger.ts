@@ -1,4 +1,4 @@
-/** The daemon's log: one JSON object a line. Never bodies, environments, tokens, or the arguments of a command. */
+/** What the daemon says in its log. Never bodies, environments, tokens, or the arguments of a command. */
 
 import { isSallyportError } from '../protocol/errors.ts';
 
@@ -9,14 +9,14 @@ export interface Logger {
   error(message: string, fields?: LogFields): void;
 }
 
-export interface LogFile {
-  write(line: string): void;
+export interface LogSink {
+  write(level: 'info' | 'error', message: string, fields: LogFields): void;
 }
 
-export function jsonLogger(file: LogFile, now: () => Date = () => new Date()): Logger {
-  const write = (level: string, message: string, fields: LogFields = {}): void => {
-    const shown = Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, present(value)]));
-    file.write(`${JSON.stringify({ at: now().toISOString(), level, message, ...shown })}\n`);
+export function logger(sink: LogSink): Logger {
+  const write = (level: 'info' | 'error', message: string, fields: LogFields = {}): void => {
+    const shown = Object.entries(fields).map(([key, value]) => [key, present(value)]);
+    sink.write(level, message, Object.fromEntries(shown));
   };
   return {
     info: (message, fields) => write('info', message, fields),

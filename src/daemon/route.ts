@@ -8,6 +8,7 @@ import type { z } from 'zod';
 import type { BoxRequest } from '../protocol/box.ts';
 import type { HealthView } from '../protocol/views.ts';
 import type { QueryFields, QueryOf } from './query.ts';
+import type { RecentCreates } from './recent-creates.ts';
 import type { SandboxesSurface, SandboxSurface } from './surface.ts';
 
 type ParamNames<P extends string> = P extends `${string}:${infer Name}/${infer Rest}`
@@ -48,6 +49,7 @@ export type Reply =
 
 export interface Services {
   readonly sandboxes: SandboxesSurface;
+  readonly creates: RecentCreates;
   readonly health: () => HealthView;
   /** The engine's own request for this box, and the command line that asks for the same. */
   readonly describeBox: (box: BoxRequest) => { readonly request: unknown; readonly docker_run: string };

@@ -20,13 +20,13 @@ import type { ExecLog, SandboxStore } from './ports.ts';
 import { Presence } from './presence.ts';
 import type { ExecRecord } from './records.ts';
 
-const clientAbsenceMs = 10_000;
 const graceMs = 5000;
 
 export interface ExecWorld {
   readonly store: SandboxStore;
   readonly now: () => string;
   readonly checkpoint: (name: string) => void;
+  readonly clientAbsenceMs: number;
   /** Whether the kernel has killed something in this sandbox for want of memory since this was last asked. */
   readonly ranOutOfMemory: () => Promise<boolean>;
   /** For the audit: the sandbox, its image and its isolation. */
@@ -52,7 +52,7 @@ export class BoxExec {
   constructor(world: ExecWorld, record: ExecRecord) {
     this.#world = world;
     this.#record = record;
-    this.#presence = new Presence(clientAbsenceMs, () => void this.kill(graceMs));
+    this.#presence = new Presence(world.clientAbsenceMs, () => void this.kill(graceMs));
     if (record.state !== 'running') this.#ended.resolve();
   }
 

@@ -29,7 +29,6 @@ import { verifyBox } from './verify.ts';
 import { requireNoChanges, type WorkspaceChanges, workspaceChanges } from './workspace-copy.ts';
 import type { SandboxWorld } from './world.ts';
 
-const clientAbsenceMs = 10_000;
 const probeTimeoutMs = 3000;
 /** A probe that succeeded is believed for this long. */
 const probeFreshMs = 3000;
@@ -68,6 +67,7 @@ export class Sandbox {
         store: world.store,
         now: world.now,
         checkpoint: world.checkpoint,
+        clientAbsenceMs: world.clientAbsenceMs,
         ranOutOfMemory: () => this.#memory.since(this.#box.link?.current?.files),
         where: `${isolation.engine} ${isolation.runtime} ${plan.profile} ${image}`,
         sandboxName: name,
@@ -82,7 +82,7 @@ export class Sandbox {
       signal: this.#abort.signal,
       lost: (error) => this.#background('look after a lost connection', this.#onLost(error)),
     });
-    this.#clients = new Presence(clientAbsenceMs, () => this.#onAbandoned());
+    this.#clients = new Presence(world.clientAbsenceMs, () => this.#onAbandoned());
     this.#life = new LifeWatch(parts.record, {
       alive: () => this.#execs.running.length > 0 || this.#clients.count > 0,
       over: (why) =>

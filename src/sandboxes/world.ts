@@ -12,6 +12,8 @@ export interface SandboxWorld {
   readonly now: () => string;
   /** Passed at every step between two changes of the world. Tests end the process there. */
   readonly checkpoint: (name: string) => void;
+  /** How long a foreground command and an ephemeral sandbox outlive their client, who may come back. */
+  readonly clientAbsenceMs: number;
   /** For what nobody waits for and nobody can be told. */
   readonly report: (what: string, error: unknown) => void;
 }

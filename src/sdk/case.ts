@@ -3,7 +3,9 @@
  * user (variables, labels) and the details of errors stay as they are.
  */
 
-type Camel<S extends string> = S extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : S;
+type Camel<S extends string> = S extends `${infer Head}_${infer Tail}`
+  ? `${Head}${Capitalize<Camel<Tail>>}`
+  : S;
 
 /** The type with camelCase keys, all the way down. */
 export type Camelled<T> = T extends readonly (infer E)[]
@@ -16,7 +18,8 @@ export type Camelled<T> = T extends readonly (infer E)[]
 
 const mapsOfTheUser: ReadonlySet<string> = new Set(['envs', 'labels', 'details']);
 
-const toCamel = (name: string): string => name.replaceAll(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+const toCamel = (name: string): string =>
+  name.replaceAll(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 const toSnake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 export function camelled<T>(value: T): Camelled<T> {

@@ -58,7 +58,9 @@ export class DaemonClient {
     this.#transport = new Transport(this.#socketPath);
     const { engineEnvironment } = read;
     const { version } = packageInfo();
-    this.#words = writeClientHeader(options.anyEngine === true ? { version } : { version, engineEnvironment });
+    this.#words = writeClientHeader(
+      options.anyEngine === true ? { version } : { version, engineEnvironment },
+    );
   }
 
   async json<T>(method: Call['method'], path: string, options: CallOptions = {}): Promise<T> {
@@ -123,7 +125,9 @@ export class DaemonClient {
     const body = Buffer.from(JSON.stringify({ keep: options.keep ?? false }));
     try {
       const headers = { 'content-type': 'application/json' };
-      await this.#checked(await this.#transport.send({ method: 'POST', path: '/v1/shutdown', headers, body }));
+      await this.#checked(
+        await this.#transport.send({ method: 'POST', path: '/v1/shutdown', headers, body }),
+      );
     } catch (error) {
       if (!(error instanceof NotThere) && !isSallyportError(error, 'daemon_gone')) throw error;
     }
@@ -189,7 +193,9 @@ export class DaemonClient {
     const text = (await readAll(answer)).toString('utf8');
     const value = parse(text);
     if (isWireError(value)) throw errorFromWire(value.error);
-    throw new SallyportError('internal', `the daemon answered with status ${status}`, { details: { status } });
+    throw new SallyportError('internal', `the daemon answered with status ${status}`, {
+      details: { status },
+    });
   }
 }
 

@@ -23,9 +23,13 @@ export async function ensureDaemon(
     if (await answers(transport)) return;
     const leftMs = end - performance.now();
     if (leftMs <= 0) {
-      throw new SallyportError('daemon_start_failed', 'another daemon holds the state folder and does not answer', {
-        details: { stateDir: environment.stateDir },
-      });
+      throw new SallyportError(
+        'daemon_start_failed',
+        'another daemon holds the state folder and does not answer',
+        {
+          details: { stateDir: environment.stateDir },
+        },
+      );
     }
     try {
       await startDaemon({ ...environment, timeoutMs: leftMs });

@@ -10,7 +10,7 @@ import { readSse } from './sse.ts';
 export type SandboxEvent = Camelled<SallyEvent>;
 
 export interface EventOptions {
-  /** Begin after this number; 0 for all that are kept. Absent: what comes from now on. */
+  /** Begin after this number, if what comes after it is still kept. Absent: what comes from now on. */
   readonly since?: number;
   readonly signal?: AbortSignal;
 }

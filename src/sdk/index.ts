@@ -1,10 +1,10 @@
 /** What programs import: `import { Sandbox } from 'sallyport'`. It speaks to the daemon and has nothing of it inside. */
 
 export { type ErrorCode, type ErrorKind, isSallyportError, SallyportError } from '../protocol/errors.ts';
-export { type ByteChannel } from './byte-channel.ts';
+export type { ByteChannel } from './byte-channel.ts';
 export { type ConnectionOptions, DaemonClient } from './client.ts';
 export { type EventOptions, followEvents, type SandboxEvent } from './events.ts';
-export { type ExecProcess } from './exec-process.ts';
+export type { ExecProcess } from './exec-process.ts';
 export { CommandFailedError, type ExecInfo, type ExecOutcome } from './outcome.ts';
 export {
   type Connection,
@@ -17,12 +17,12 @@ export {
   type SpawnOptions,
   type Verification,
 } from './sandbox.ts';
-export {
-  type BoxPath,
-  type FileChange,
-  type FileEntry,
-  type FileInfo,
-  type SandboxFiles,
-  type WriteFileOptions,
+export type {
+  BoxPath,
+  FileChange,
+  FileEntry,
+  FileInfo,
+  SandboxFiles,
+  WriteFileOptions,
 } from './sandbox-files.ts';
-export { type SkippedEntry, type WrittenTree } from './write-tree.ts';
+export type { SkippedEntry, WrittenTree } from './write-tree.ts';

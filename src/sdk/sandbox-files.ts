@@ -1,20 +1,20 @@
 /** Files inside a sandbox, by its own user. Paths are text, or bytes where a name is no UTF-8. */
 
-import type { IncomingMessage } from 'node:http';
 import { createReadStream } from 'node:fs';
 import { stat as hostStat, mkdir } from 'node:fs/promises';
+import type { IncomingMessage } from 'node:http';
 import { dirname, resolve } from 'node:path';
+import { decodeTree, encodeTree, type TreeEntry, type TreeSource } from '../porter/tree-stream.ts';
 import { treeContentType } from '../protocol/client-header.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import type { EntryView, StatView, WatchView } from '../protocol/views.ts';
-import { decodeTree, encodeTree, type TreeEntry, type TreeSource } from '../porter/tree-stream.ts';
 import { type Camelled, camelled } from './case.ts';
 import { type DaemonClient, segment } from './client.ts';
 import { readHostTree } from './host-tree.ts';
 import { readSse } from './sse.ts';
 import { readAll } from './transport.ts';
-import { type WrittenTree, writeTree } from './write-tree.ts';
 import { writeHostFile } from './write-file.ts';
+import { type WrittenTree, writeTree } from './write-tree.ts';
 
 export type BoxPath = string | Uint8Array;
 export type FileInfo = Camelled<StatView>;
@@ -42,7 +42,10 @@ export class SandboxFiles {
   }
 
   /** The whole file, or a part of it, in memory. */
-  async read(path: BoxPath, options: Cancel & { readonly offset?: number; readonly length?: number } = {}): Promise<Buffer> {
+  async read(
+    path: BoxPath,
+    options: Cancel & { readonly offset?: number; readonly length?: number } = {},
+  ): Promise<Buffer> {
     return await readAll(await this.#content(path, options));
   }
 
@@ -64,7 +67,8 @@ export class SandboxFiles {
     options: WriteFileOptions = {},
   ): Promise<FileInfo> {
     const { mode, how, signal } = options;
-    const body = typeof content === 'string' || content instanceof Uint8Array ? Buffer.from(content as string) : content;
+    const body =
+      typeof content === 'string' || content instanceof Uint8Array ? Buffer.from(content as string) : content;
     const view = await this.#client.upload<StatView>(`${this.#path}/content`, body, {
       query: { path: bytes(path), mode, how },
       contentType: 'application/octet-stream',
@@ -80,14 +84,23 @@ export class SandboxFiles {
   }
 
   /** With `details` also size, mode, owner and time of each. */
-  async list(path: BoxPath, options: Cancel & { readonly details?: boolean } = {}): Promise<readonly FileEntry[]> {
+  async list(
+    path: BoxPath,
+    options: Cancel & { readonly details?: boolean } = {},
+  ): Promise<readonly FileEntry[]> {
     const { details, ...cancel } = options;
     const query = { path: bytes(path), details };
-    const { entries } = await this.#client.json<{ entries: EntryView[] }>('GET', `${this.#path}/list`, { query, ...cancel });
+    const { entries } = await this.#client.json<{ entries: EntryView[] }>('GET', `${this.#path}/list`, {
+      query,
+      ...cancel,
+    });
     return entries.map((entry) => camelled(entry));
   }
 
-  async mkdir(path: BoxPath, options: Cancel & { readonly mode?: number; readonly parents?: boolean } = {}): Promise<void> {
+  async mkdir(
+    path: BoxPath,
+    options: Cancel & { readonly mode?: number; readonly parents?: boolean } = {},
+  ): Promise<void> {
     const { mode, parents, ...cancel } = options;
     await this.#post('mkdir', { path: word(path), mode, parents }, cancel);
   }
@@ -110,7 +123,10 @@ export class SandboxFiles {
   }
 
   /** What changes, until the reader stops. The first is `ready`: from there on nothing is missed. */
-  async *watch(path: BoxPath, options: Cancel & { readonly recursive?: boolean } = {}): AsyncGenerator<FileChange> {
+  async *watch(
+    path: BoxPath,
+    options: Cancel & { readonly recursive?: boolean } = {},
+  ): AsyncGenerator<FileChange> {
     const { recursive, ...cancel } = options;
     const answer = await this.#client.open('GET', `${this.#path}/watch`, {
       query: { path: bytes(path), recursive },
@@ -144,7 +160,10 @@ export class SandboxFiles {
 
   /** Everything below a directory, each directory before what is in it. */
   async *getTree(path: BoxPath, options: Cancel = {}): AsyncGenerator<TreeEntry> {
-    const answer = await this.#client.open('GET', `${this.#path}/tree`, { query: { path: bytes(path) }, ...options });
+    const answer = await this.#client.open('GET', `${this.#path}/tree`, {
+      query: { path: bytes(path) },
+      ...options,
+    });
     try {
       yield* decodeTree({ data: () => chunksOf(answer), trust: (read) => read() });
     } finally {

@@ -82,7 +82,10 @@ export class Sandbox implements AsyncDisposable {
     const client = connection.client ?? new DaemonClient(connection);
     const body = { spec: snaked(onThisMachine(spec)), ephemeral, detached, reuse } as CreateInput;
     // Accepted first: then there is something to remove when the caller does not want it any more.
-    const accepted = await client.json<SandboxView>('POST', '/v1/sandboxes', { body, query: { wait: false } });
+    const accepted = await client.json<SandboxView>('POST', '/v1/sandboxes', {
+      body,
+      query: { wait: false },
+    });
     const sandbox = new Sandbox(client, accepted, reuse !== true);
     if (ephemeral === true && detached !== true) sandbox.#stayPresent();
     try {
@@ -98,7 +101,11 @@ export class Sandbox implements AsyncDisposable {
   /** By name, id or the start of an id. Disposal leaves it alone. */
   static async connect(reference: string, connection: Connection & Cancel = {}): Promise<Sandbox> {
     const client = connection.client ?? new DaemonClient(connection);
-    const view = await client.json<SandboxView>('GET', `/v1/sandboxes/${segment(reference)}`, cancelOf(connection));
+    const view = await client.json<SandboxView>(
+      'GET',
+      `/v1/sandboxes/${segment(reference)}`,
+      cancelOf(connection),
+    );
     return new Sandbox(client, view, false);
   }
 
@@ -154,7 +161,12 @@ export class Sandbox implements AsyncDisposable {
       body: snaked({ argv, ...fields }),
       ...cancelOf(options),
     });
-    return this.#process(view.id, { owned: options.background !== true, stdin: options.stdin ?? false, hold: true, signal });
+    return this.#process(view.id, {
+      owned: options.background !== true,
+      stdin: options.stdin ?? false,
+      hold: true,
+      signal,
+    });
   }
 
   /** A command that runs already, or has run: its output from the beginning, as far as it is kept. */
@@ -330,7 +342,13 @@ export class Sandbox implements AsyncDisposable {
   async #untilReady(accepted: SandboxView, signal: AbortSignal | undefined): Promise<void> {
     if (accepted.state === 'READY') return;
     // Waits for the create that is under way, and says why it failed.
-    this.#know(await this.#client.json<SandboxView>('GET', `${this.#path}/ready`, signal === undefined ? {} : { signal }));
+    this.#know(
+      await this.#client.json<SandboxView>(
+        'GET',
+        `${this.#path}/ready`,
+        signal === undefined ? {} : { signal },
+      ),
+    );
   }
 
   /** The daemon removes an ephemeral sandbox when no client is there: a stream of its events is a client. */
@@ -348,7 +366,8 @@ async function feed(
   stdin: ExecProcess['stdin'],
   input: string | Uint8Array | AsyncIterable<Uint8Array>,
 ): Promise<void> {
-  const chunks = typeof input === 'string' || input instanceof Uint8Array ? [Buffer.from(input as string)] : input;
+  const chunks =
+    typeof input === 'string' || input instanceof Uint8Array ? [Buffer.from(input as string)] : input;
   for await (const chunk of chunks) {
     if (stdin.destroyed) return;
     if (!stdin.write(chunk)) {

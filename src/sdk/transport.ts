@@ -1,8 +1,8 @@
 /** HTTP on the daemon's Unix socket, with connections that are kept. It knows no route and retries nothing. */
 
 import { Agent, type IncomingMessage, request } from 'node:http';
-import { pipeline } from 'node:stream/promises';
 import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { SallyportError } from '../protocol/errors.ts';
 
 export interface Call {
@@ -92,9 +92,13 @@ async function sendBody(outgoing: ReturnType<typeof request>, body: Call['body']
 function translate(error: NodeJS.ErrnoException): Error {
   if (absence.has(error.code) && error.syscall === 'connect') return new NotThere(error.message);
   if (error.syscall === 'connect') {
-    return new SallyportError('daemon_unreachable', `the daemon's socket cannot be opened: ${error.message}`, {
-      cause: error,
-    });
+    return new SallyportError(
+      'daemon_unreachable',
+      `the daemon's socket cannot be opened: ${error.message}`,
+      {
+        cause: error,
+      },
+    );
   }
   return new SallyportError('daemon_gone', 'the connection to the daemon was lost', { cause: error });
 }

@@ -138,12 +138,18 @@ class Folders {
   /** Goes to a folder of the tree, which must be there and must be one. */
   async enter(path: string): Promise<void> {
     while (!isAtOrAbove(this.#current.path, path)) await this.#chain.pop()?.handle.close();
-    const rest = path.slice(this.#current.path.length).split('/').filter((part) => part !== '');
+    const rest = path
+      .slice(this.#current.path.length)
+      .split('/')
+      .filter((part) => part !== '');
     for (const part of rest) {
       const here = this.#current.path;
       const next = here === '' ? part : `${here}/${part}`;
       const handle = await open(this.#join(part), directoryFlags).catch((cause: unknown) => {
-        throw refusal(next, `it is no folder here, or a link (${cause instanceof Error ? cause.message : ''})`);
+        throw refusal(
+          next,
+          `it is no folder here, or a link (${cause instanceof Error ? cause.message : ''})`,
+        );
       });
       this.#chain.push({ path: next, handle });
     }

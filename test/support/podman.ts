@@ -2,10 +2,11 @@
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, watch, writeFileSync } from 'node:fs';
+import { mkdtempSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { connect } from '../../src/engines/docker/connect.ts';
 import type { EngineConnection } from '../../src/engines/docker/wire/connection.ts';
 
@@ -21,8 +22,9 @@ export async function startPodman(): Promise<PodmanService> {
   const storage = ['--root', 'root', '--runroot', 'run', '--tmpdir', 'tmp'].map((word) =>
     word.startsWith('-') ? word : join(folder, word),
   );
-  const child = spawn('podman', [...storage, 'system', 'service', '--time=0', `unix://${socket}`], {
-    stdio: ['ignore', 'ignore', 'ignore'],
+  const service = ['--log-level=info', 'system', 'service', '--time=0', `unix://${socket}`];
+  const child = spawn('podman', [...storage, ...service], {
+    stdio: ['ignore', 'ignore', 'pipe'],
     env: { ...process.env, CONTAINERS_CONF: writeConfig(folder) },
   });
   const stop = async (): Promise<void> => {
@@ -33,7 +35,7 @@ export async function startPodman(): Promise<PodmanService> {
     await rm(folder, { recursive: true, force: true });
   };
   try {
-    await appears(folder, socket, child);
+    await listening(child);
     return { connection: await connect({ kind: 'unix', path: socket }), stop };
   } catch (error) {
     await stop();
@@ -48,18 +50,17 @@ function writeConfig(folder: string): string {
   return file;
 }
 
-async function appears(folder: string, socket: string, child: ChildProcess): Promise<void> {
+/** Its own word for it: the socket is there a little before somebody answers on it. */
+async function listening(child: ChildProcess & { readonly stderr: Readable }): Promise<void> {
   await new Promise<void>((resolve, reject) => {
-    const watcher = watch(folder, (_event, name) => {
-      if (name === basename(socket) && existsSync(socket)) done(resolve);
+    let text = '';
+    // Read to the end, or a full pipe would stop the service.
+    child.stderr.on('data', (chunk: Buffer) => {
+      if (text.length < 65_536) text += chunk.toString('utf8');
+      if (text.includes('API service listening on')) resolve();
     });
-    const done = (settle: () => void): void => {
-      watcher.close();
-      settle();
-    };
-    child.once('exit', (code) => done(() => reject(new Error(`podman ended with ${code}`))));
-    child.once('error', (error) => done(() => reject(error)));
-    if (existsSync(socket)) done(resolve);
+    child.once('exit', (code) => reject(new Error(`podman ended with ${code}: ${text}`)));
+    child.once('error', reject);
   });
 }
 

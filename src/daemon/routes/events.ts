@@ -13,7 +13,9 @@ export const eventRoutes = [
     path: '/v1/events',
     summary: 'Events as they happen, as server-sent events whose id is the sequence number',
     query: {
-      since: whole('Begin after this number; 0 for all that are kept. Absent: what comes from now on.'),
+      since: whole(
+        'Begin after this number, if what comes after it is still kept. Absent: what comes from now on.',
+      ),
       sandbox: optionalText('Only events of this sandbox, which has a client for so long.'),
     },
     answers: { 200: { contentType: 'text/event-stream', description: 'Each data line is an Event' } },

@@ -37,7 +37,7 @@ export const sandboxRoutes = [
       const sandbox = await services.sandboxes.create(body);
       whenOver(sandbox.hold());
       if (!query.wait) {
-        sandbox.ready().catch(() => {});
+        services.creates.add(sandbox);
         return json(sandbox.view(), 202);
       }
       await sandbox.ready();
@@ -69,6 +69,18 @@ export const sandboxRoutes = [
       }
       removed.catch(() => {});
       return json(box.view(), 202);
+    },
+  }),
+  route({
+    method: 'GET',
+    path: `${one}/ready`,
+    summary: 'Answers when a create that was accepted is done, or with the reason why it failed',
+    answers: { 200: sandboxView },
+    handle: async ({ services, params, sandbox }) => {
+      const recent = services.creates.find(params.sandbox);
+      const box = recent?.sandbox ?? sandbox();
+      await (recent?.ready ?? box.ready());
+      return json(box.view());
     },
   }),
   change('start', 'Starts a sandbox that is stopped', (box) => box.start()),

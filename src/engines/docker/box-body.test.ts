@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { hardenedBox } from '../../policy/hardening.ts';
-import { boxBody } from './box-body.ts';
+import { boxBody, podmanTraits } from './box-body.ts';
 
 const box = hardenedBox({
   name: 'box',
@@ -28,6 +28,7 @@ describe('boxBody', () => {
       StdinOnce: false,
       Tty: false,
       StopSignal: 'SIGTERM',
+      Healthcheck: { Test: ['NONE'] },
       HostConfig: {
         NetworkMode: 'none',
         CapDrop: ['ALL'],
@@ -70,7 +71,7 @@ describe('boxBody', () => {
   });
 
   it('asks for no limit of processes where one would put aside those of the engine itself', () => {
-    expect(boxBody(box, { limitsReplaceDefaults: true }).HostConfig?.Ulimits).toEqual([]);
+    expect(boxBody(box, podmanTraits).HostConfig?.Ulimits).toEqual([]);
   });
 
   it('[O2] binds folders privately, and read-only ones without what is mounted further down', () => {
@@ -94,5 +95,14 @@ describe('boxBody', () => {
         BindOptions: { Propagation: 'rprivate', NonRecursive: true },
       },
     ]);
+  });
+
+  it('[O2] gives no options to a bind that should be whole, where any would cut it off', () => {
+    const mount = { source: '/data', target: '/data', writable: true };
+    const bodies = [mount, { ...mount, writable: false }].map(
+      (one) => boxBody({ ...box, mounts: [one] }, podmanTraits).HostConfig?.Mounts?.[1],
+    );
+    expect(bodies[0]).not.toHaveProperty('BindOptions');
+    expect(bodies[1]).toHaveProperty('BindOptions.NonRecursive', true);
   });
 });

@@ -7,12 +7,14 @@ import type { ContainerBody, MountBody } from './types.ts';
 export interface BoxEngineTraits {
   /** Podman: one limit in the request puts aside all that its configuration says, and a million open files in their place. */
   readonly limitsReplaceDefaults: boolean;
+  /** Podman: a bind with options at all, whatever they say, is not recursive. Without them it is, and private. */
+  readonly bindOptionsEndRecursion: boolean;
 }
 
-export function boxBody(
-  box: BoxRequest,
-  traits: BoxEngineTraits = { limitsReplaceDefaults: false },
-): ContainerBody {
+const dockerTraits: BoxEngineTraits = { limitsReplaceDefaults: false, bindOptionsEndRecursion: false };
+export const podmanTraits: BoxEngineTraits = { limitsReplaceDefaults: true, bindOptionsEndRecursion: true };
+
+export function boxBody(box: BoxRequest, traits: BoxEngineTraits = dockerTraits): ContainerBody {
   const { limits } = box;
   return {
     Image: box.image,
@@ -33,6 +35,8 @@ export function boxBody(
     StdinOnce: box.endsWithHost,
     Tty: false,
     StopSignal: 'SIGTERM',
+    // An image's health check would be run by the engine, past porter and its filter.
+    Healthcheck: { Test: ['NONE'] },
     HostConfig: {
       NetworkMode: 'none',
       CapDrop: ['ALL'],
@@ -66,7 +70,7 @@ export function boxBody(
           ReadOnly: true,
           VolumeOptions: { NoCopy: true },
         },
-        ...box.mounts.map(bindMount),
+        ...box.mounts.map((mount) => bindMount(mount, traits)),
       ],
       ...(box.runtime === undefined ? {} : { Runtime: box.runtime }),
     },
@@ -74,18 +78,10 @@ export function boxBody(
 }
 
 /** A bind of this kind whose source is missing is refused; the engine's older way would make an empty folder of root's. */
-function bindMount({ source, target, writable }: BoxMount): MountBody {
-  return {
-    Type: 'bind',
-    Source: source,
-    Target: target,
-    ReadOnly: !writable,
-    BindOptions: {
-      // Nothing that is mounted on one side appears on the other.
-      Propagation: 'rprivate',
-      // SECURITY: an engine makes only the top of a tree of mounts read-only. What is mounted further down stays writable,
-      // so it is left out; the folder below it is seen instead.
-      NonRecursive: !writable,
-    },
-  };
+function bindMount({ source, target, writable }: BoxMount, traits: BoxEngineTraits): MountBody {
+  const bind = { Type: 'bind', Source: source, Target: target, ReadOnly: !writable } as const;
+  if (writable && traits.bindOptionsEndRecursion) return bind;
+  // SECURITY: an engine makes only the top of a tree of mounts read-only. What is mounted further down stays writable, so
+  // it is left out; the folder below it is seen instead. Private: nothing mounted on one side appears on the other.
+  return { ...bind, BindOptions: { Propagation: 'rprivate', NonRecursive: !writable } };
 }

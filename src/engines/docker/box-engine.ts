@@ -3,7 +3,7 @@
 import { porterPath } from '../../protocol/box.ts';
 import { SallyportError } from '../../protocol/errors.ts';
 import type { BoxEngine, BoxStats, EngineFacts } from '../../sandboxes/ports.ts';
-import { type BoxEngineTraits, boxBody } from './box-body.ts';
+import { boxBody, podmanTraits } from './box-body.ts';
 import { boxEvents } from './box-events.ts';
 import { boxLabels, boxState, knownBox } from './box-state.ts';
 import { boxStats } from './box-stats.ts';
@@ -16,6 +16,7 @@ import { removeContainer } from './containers/remove.ts';
 import { startContainer } from './containers/start.ts';
 import { containerStats } from './containers/stats.ts';
 import { pauseBox, unpauseBox } from './pause-box.ts';
+import { requirePodmanMounts } from './podman-mounts.ts';
 import { ensurePorterVolume, type PorterProgram } from './porter-volume.ts';
 import { findBox, stopBox } from './stop-box.ts';
 import { sweepStale } from './sweep-stale.ts';
@@ -39,9 +40,6 @@ export function dockerBoxEngine(
       throw error;
     }
   };
-  const traits = async (): Promise<BoxEngineTraits> => ({
-    limitsReplaceDefaults: isPodman(await versionOnce()),
-  });
   return {
     facts: async (signal) => await engineFacts(connection, await versionOnce(), signal),
     providePorter: async (fillerImage, signal) => {
@@ -55,7 +53,9 @@ export function dockerBoxEngine(
     },
     sweep: (owner, olderThanMs) => sweepStale(connection, owner, olderThanMs),
     create: async (box, signal) => {
-      const body = boxBody(box, await traits());
+      const podman = isPodman(await versionOnce());
+      if (podman) requirePodmanMounts(box.mounts, connection.endpoint.startsWith('unix://'));
+      const body = podman ? boxBody(box, podmanTraits) : boxBody(box);
       return await createContainer(connection, { name: box.name, body }, within(signal));
     },
     attach: (id, signal) => attachContainer(connection, id, within(signal)),

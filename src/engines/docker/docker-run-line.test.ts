@@ -19,7 +19,7 @@ describe('dockerRunLine', () => {
       [
         'docker run --name box --interactive --user 65534:65534 --workdir /tmp --hostname sallyport',
         `--label 'a=it'\\''s' --label dev.sallyport.sandbox=ephemeral`,
-        '--rm --runtime runsc --network none --ipc private --log-driver none --read-only --cap-drop ALL',
+        '--no-healthcheck --rm --runtime runsc --network none --ipc private --log-driver none --read-only --cap-drop ALL',
         '--security-opt no-new-privileges --memory 268435456 --memory-swap 268435456 --cpus 0.5 --pids-limit 100',
         '--shm-size 33554432 --ulimit core=0:0 --tmpfs /tmp:rw,nosuid,nodev,noexec,size=67108864,mode=1777',
         '--mount type=volume,source=porter-volume,target=/.sallyport,readonly,volume-nocopy',

@@ -14,6 +14,7 @@ export function dockerRunLine(name: string, body: ContainerBody): string {
     ...option('--hostname', body.Hostname),
     ...(body.Env ?? []).flatMap((variable) => ['--env', variable]),
     ...Object.entries(body.Labels ?? {}).flatMap(([label, value]) => ['--label', `${label}=${value}`]),
+    ...(body.Healthcheck === undefined ? [] : ['--no-healthcheck']),
     ...hostOptions(body.HostConfig ?? {}),
     ...option('--entrypoint', entrypoint),
     body.Image,

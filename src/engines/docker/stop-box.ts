@@ -12,13 +12,18 @@ import type { EngineConnection } from './wire/connection.ts';
 /** On top of the grace. An engine that takes longer is stuck, for instance on output that nobody reads. */
 const patienceMs = 10_000;
 
-export async function stopBox(connection: EngineConnection, id: string, graceMs: number): Promise<void> {
+export async function stopBox(
+  connection: EngineConnection,
+  id: string,
+  graceMs: number,
+  engineMs = patienceMs,
+): Promise<void> {
   const state = await findBox(connection, id);
   if (state === undefined || !state.running) return;
   // Podman does not stop what is paused, and leaves it with a signal that ends it at once when it goes on.
   if (state.status === 'paused') await unlessGone(connection, id, unpauseContainer(connection, id));
   const graceSeconds = Math.ceil(Math.max(graceMs, 0) / 1000);
-  const timeoutMs = graceSeconds * 1000 + patienceMs;
+  const timeoutMs = graceSeconds * 1000 + engineMs;
   try {
     await unlessGone(connection, id, stopContainer(connection, id, graceSeconds, { timeoutMs }));
   } catch (error) {

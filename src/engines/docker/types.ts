@@ -49,6 +49,7 @@ export interface ContainerBody {
   readonly StdinOnce?: boolean;
   readonly Tty?: boolean;
   readonly StopSignal?: string;
+  readonly Healthcheck?: { readonly Test: readonly ['NONE'] };
   readonly NetworkDisabled?: boolean;
   readonly HostConfig?: HostConfigBody;
 }

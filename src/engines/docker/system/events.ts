@@ -32,15 +32,23 @@ export async function* engineEvents(
   });
   try {
     for await (const body of jsonLines<EventBody>(stream)) {
+      const attributes = body.Actor.Attributes ?? {};
+      // Podman is content with any one of the labels.
+      if (!labels.every((wanted) => carries(attributes, wanted))) continue;
       yield {
         type: body.Type,
         action: body.Action,
         id: body.Actor.ID,
-        attributes: body.Actor.Attributes ?? {},
+        attributes,
         timeNano: body.timeNano,
       };
     }
   } finally {
     stream.destroy();
   }
+}
+
+function carries(attributes: Readonly<Record<string, string>>, wanted: string): boolean {
+  const [, name = wanted, value] = /^([^=]*)=(.*)$/s.exec(wanted) ?? [];
+  return value === undefined ? name in attributes : attributes[name] === value;
 }
