@@ -17,7 +17,8 @@ export function exitCodeOf(exec: ExecView): number {
     note('--timeout gives it more, and --timeout never all it wants');
     return exitCode.timeout;
   }
-  if (exec.oom_killed) note('the kernel killed the command: the memory of the sandbox was used up (--memory)');
+  if (exec.oom_killed)
+    note('the kernel killed the command: the memory of the sandbox was used up (--memory)');
   if (exec.memory_limit_exceeded) note('the command used more memory than it was allowed and was ended');
   if (exec.output_incomplete) {
     note('a process that outlived the command kept its output open; it was cut off');

@@ -1,8 +1,8 @@
 /** The sandbox of a folder (G1): found by the folder's name, made where it is missing, started where it is stopped (G2). */
 
 import { realpathSync } from 'node:fs';
-import { isSallyportError } from '../protocol/errors.ts';
 import { workspaceName } from '../policy/names.ts';
+import { isSallyportError } from '../protocol/errors.ts';
 import type { CliContext } from './context.ts';
 import { loadSpec, type SpecRequest } from './load-spec.ts';
 import { makeSandbox } from './make-sandbox.ts';

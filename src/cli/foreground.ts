@@ -4,8 +4,8 @@
  * The first signal goes to the command, which may have its own end for it; the second one kills it.
  */
 
-import type { ExecInput } from '../protocol/requests.ts';
 import { SallyportError } from '../protocol/errors.ts';
+import type { ExecInput } from '../protocol/requests.ts';
 import { ExecProcess } from '../sdk/exec-process.ts';
 import type { CliContext, Interruption } from './context.ts';
 import { exitCodeOf } from './exec-outcome.ts';

@@ -65,7 +65,9 @@ async function follow(
 ): Promise<void> {
   try {
     for await (const event of followEvents(calls.client, { sandbox, since: 0, signal })) {
-      if (event.type === 'sandbox.progress') line.report(event);
+      if (event.type !== 'sandbox.progress') continue;
+      const { step, message, current } = event;
+      line.report({ step, message, ...(current === undefined ? {} : { current }) });
     }
   } catch {
     // Progress is a courtesy: whether the work succeeds is said by its own answer.

@@ -7,9 +7,9 @@ import { exitCode } from './exit-codes.ts';
 import { registerDaemonVerbs } from './verbs/daemon.ts';
 import { registerFileVerbs } from './verbs/files.ts';
 import { registerMachineVerbs } from './verbs/machine.ts';
+import type { Registry, VerbKind } from './verbs/registry.ts';
 import { registerRunVerbs } from './verbs/running.ts';
 import { registerSandboxVerbs } from './verbs/sandboxes.ts';
-import type { Registry, VerbKind } from './verbs/registry.ts';
 
 export interface CliRun {
   readonly root: Command;

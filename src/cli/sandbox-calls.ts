@@ -23,7 +23,10 @@ export class SandboxCalls {
 
   async list(labels: readonly string[] = [], cancel: Cancel = {}): Promise<readonly SandboxView[]> {
     const query = { label: labels };
-    const { sandboxes } = await this.client.json<{ sandboxes: SandboxView[] }>('GET', all, { query, ...cancel });
+    const { sandboxes } = await this.client.json<{ sandboxes: SandboxView[] }>('GET', all, {
+      query,
+      ...cancel,
+    });
     return sandboxes;
   }
 
@@ -46,7 +49,10 @@ export class SandboxCalls {
     body: object = {},
     cancel: Cancel = {},
   ): Promise<SandboxView> {
-    return await this.#of(box, this.client.json<SandboxView>('POST', `${one(box)}/${verb}`, { body, ...cancel }));
+    return await this.#of(
+      box,
+      this.client.json<SandboxView>('POST', `${one(box)}/${verb}`, { body, ...cancel }),
+    );
   }
 
   async remove(box: string, query: { readonly force?: boolean; readonly wait?: boolean }): Promise<void> {

@@ -3,10 +3,7 @@
 import { exitCode } from './exit-codes.ts';
 import { describeError, print } from './output.ts';
 
-export async function onEach(
-  boxes: readonly string[],
-  act: (box: string) => Promise<void>,
-): Promise<number> {
+export async function onEach(boxes: readonly string[], act: (box: string) => Promise<void>): Promise<number> {
   const [only] = boxes;
   if (only !== undefined && boxes.length === 1) {
     await act(only);

@@ -10,8 +10,8 @@ export async function changeCommand(
   { signal }: CliContext,
 ): Promise<number> {
   const calls = new SandboxCalls();
-  return await onEach(boxes, async (box) => void (await calls.change(box, verb, {}, { signal }))).finally(() =>
-    calls.close(),
+  return await onEach(boxes, async (box) => void (await calls.change(box, verb, {}, { signal }))).finally(
+    () => calls.close(),
   );
 }
 
@@ -22,7 +22,7 @@ export async function stopCommand(
 ): Promise<number> {
   const calls = new SandboxCalls();
   const body = grace === undefined ? {} : { grace_ms: grace };
-  return await onEach(boxes, async (box) => void (await calls.change(box, 'stop', body, { signal }))).finally(() =>
-    calls.close(),
+  return await onEach(boxes, async (box) => void (await calls.change(box, 'stop', body, { signal }))).finally(
+    () => calls.close(),
   );
 }

@@ -44,7 +44,8 @@ export async function daemonStop(options: { readonly keep?: true }): Promise<num
     client.close();
   }
   if (before === undefined) print('the daemon is not running');
-  else print(`the daemon is stopped; its sandboxes ${options.keep === true ? 'go on running' : 'are stopped'}`);
+  else
+    print(`the daemon is stopped; its sandboxes ${options.keep === true ? 'go on running' : 'are stopped'}`);
   return exitCode.ok;
 }
 
@@ -97,7 +98,10 @@ async function* grown(file: string, offset: number, signal: AbortSignal): AsyncG
     const { size } = await stat(file);
     if (size < at) at = 0;
     if (size > at) {
-      for await (const chunk of createReadStream(file, { start: at, end: size - 1 }) as AsyncIterable<Buffer>) {
+      for await (const chunk of createReadStream(file, {
+        start: at,
+        end: size - 1,
+      }) as AsyncIterable<Buffer>) {
         at += chunk.length;
         yield chunk;
       }

@@ -20,35 +20,26 @@ export async function eventsCommand(
   { signal }: CliContext,
 ): Promise<number> {
   const calls = new SandboxCalls();
+  const follow = options.follow === true;
   try {
-    const { last, sandbox } = await scope(calls, box, signal);
-    const end = new AbortController();
-    const either = AbortSignal.any([signal, end.signal]);
+    const sandbox = box === undefined ? undefined : (await calls.get(box, { signal })).id;
+    // The last that is there already.
+    const { sequence: last } = await calls.client.json<{ sequence: number }>('GET', '/v1/health', { signal });
     const since = options.since ?? 0;
-    if (options.follow !== true && last <= since) return exitCode.ok;
-    const events = followWireEvents(calls.client, { since, signal: either, ...(sandbox === undefined ? {} : { sandbox }) });
+    if (!follow && last <= since) return exitCode.ok;
+    const end = new AbortController();
+    // All of them, chosen here: who asks the daemon for those of one sandbox counts as its client and keeps it alive.
+    const events = followWireEvents(calls.client, { since, signal: AbortSignal.any([signal, end.signal]) });
     for await (const event of events) {
-      if (options.follow !== true && event.sequence > last) break;
-      print(options.json === true ? JSON.stringify(event) : lineOf(event));
-      if (options.follow !== true && event.sequence >= last) break;
+      if (sandbox === undefined || event.sandbox_id === sandbox) {
+        print(options.json === true ? JSON.stringify(event) : lineOf(event));
+      }
+      if (!follow && event.sequence >= last) end.abort();
     }
-    end.abort();
     return signal.aborted ? exitCode.interrupted : exitCode.ok;
   } finally {
     calls.close();
   }
-}
-
-/** The number of the last event that is there already. */
-async function scope(
-  calls: SandboxCalls,
-  box: string | undefined,
-  signal: AbortSignal,
-): Promise<{ readonly last: number; readonly sandbox?: string }> {
-  const { sequence } = await calls.client.json<{ sequence: number }>('GET', '/v1/health', { signal });
-  if (box === undefined) return { last: sequence };
-  const view = await calls.get(box, { signal });
-  return { last: view.last_sequence ?? sequence, sandbox: view.id };
 }
 
 function lineOf(event: SallyEvent): string {

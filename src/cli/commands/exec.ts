@@ -48,9 +48,15 @@ export async function execCommand(
   };
   const calls = new SandboxCalls();
   try {
-    const box = unnamed ? await folderSandbox(calls, { cwd, approve: options.approve === true }, context) : first;
+    const box = unnamed
+      ? await folderSandbox(calls, { cwd, approve: options.approve === true }, context)
+      : first;
     if (options.detach !== true) return await runForeground(calls, box, body, options, context);
-    const { id } = await calls.exec(box, { timeout_ms: 0, ...body, background: true }, { signal: context.signal });
+    const { id } = await calls.exec(
+      box,
+      { timeout_ms: 0, ...body, background: true },
+      { signal: context.signal },
+    );
     print(id);
     return exitCode.ok;
   } finally {

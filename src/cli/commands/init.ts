@@ -3,6 +3,7 @@
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { initFile } from '../../config/init-file.ts';
+import { schemaPath } from '../../config/spec-json-schema.ts';
 import { packageInfo } from '../../lib/package-root.ts';
 import { SallyportError } from '../../protocol/errors.ts';
 import { exitCode } from '../exit-codes.ts';
@@ -12,11 +13,13 @@ const fileName = 'sallyport.yaml';
 
 export async function initCommand(options: { readonly force?: true }): Promise<number> {
   const file = join(process.cwd(), fileName);
-  const handle = await open(file, options.force === true ? 'w' : 'wx').catch((error: NodeJS.ErrnoException) => {
-    throw error.code === 'EEXIST' ? exists(file) : cannotWrite(file, error);
-  });
+  const handle = await open(file, options.force === true ? 'w' : 'wx').catch(
+    (error: NodeJS.ErrnoException) => {
+      throw error.code === 'EEXIST' ? exists(file) : cannotWrite(file, error);
+    },
+  );
   try {
-    await handle.writeFile(initFile(join(packageInfo().root, 'docs', 'sallyport.schema.json')));
+    await handle.writeFile(initFile(join(packageInfo().root, schemaPath)));
   } finally {
     await handle.close();
   }

@@ -24,11 +24,15 @@ export async function killCommand(
   try {
     const ids =
       named === undefined
-        ? (await calls.execs(box, { signal: cancel })).filter(({ state }) => state === 'running').map(({ id }) => id)
+        ? (await calls.execs(box, { signal: cancel }))
+            .filter(({ state }) => state === 'running')
+            .map(({ id }) => id)
         : [named];
     const grace = options.grace === undefined ? {} : { grace_ms: options.grace };
     const views = await Promise.all(
-      ids.map((id) => (signal === undefined ? calls.killExec(box, id, grace) : calls.signalExec(box, id, signal))),
+      ids.map((id) =>
+        signal === undefined ? calls.killExec(box, id, grace) : calls.signalExec(box, id, signal),
+      ),
     );
     if (options.json === true) printJson({ execs: views });
     else for (const { id } of views) print(id);

@@ -1,7 +1,7 @@
 /** `sally logs`: what a command printed, as it is kept; also as it comes. */
 
-import { chosenExec } from '../choose-exec.ts';
 import type { ExecView } from '../../protocol/views.ts';
+import { chosenExec } from '../choose-exec.ts';
 import type { CliContext } from '../context.ts';
 import { exitCode } from '../exit-codes.ts';
 import { folderSandboxName } from '../folder-sandbox.ts';
@@ -32,7 +32,8 @@ export async function logsCommand(
     if (options.list === true) return await list(calls, box, options, signal);
     const id = await chosenExec(calls, box, exec);
     const stream = streamOf(options);
-    const printed = options.tail === undefined ? 0 : await printTail(calls, box, id, stream, options.tail, signal);
+    const printed =
+      options.tail === undefined ? 0 : await printTail(calls, box, id, stream, options.tail, signal);
     if (options.tail !== undefined && options.follow !== true) return exitCode.ok;
     const follow = options.follow === true;
     const chunks = calls.logs(box, id, { stream, follow }, { signal });

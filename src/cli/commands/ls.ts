@@ -19,7 +19,9 @@ export async function lsCommand(options: LsOptions, { signal }: CliContext): Pro
     const sandboxes = await calls.list(options.label, { signal });
     if (options.json === true) printJson({ sandboxes });
     else if (options.quiet === true) for (const { name } of sandboxes) print(name);
-    else for (const row of table(['NAME', 'STATE', 'IMAGE', 'WORKSPACE', 'CREATED'], sandboxes.map(rowOf))) print(row);
+    else
+      for (const row of table(['NAME', 'STATE', 'IMAGE', 'WORKSPACE', 'CREATED'], sandboxes.map(rowOf)))
+        print(row);
     return exitCode.ok;
   } finally {
     calls.close();

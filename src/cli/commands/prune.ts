@@ -25,7 +25,9 @@ export async function pruneCommand(
     if (options.json === true) printJson(pruned);
     else {
       for (const { name, why, removed } of pruned.sandboxes) {
-        print(`${name}  ${removed ? 'removed' : options.dryRun === true ? 'would be removed' : 'kept'}: ${why}`);
+        print(
+          `${name}  ${removed ? 'removed' : options.dryRun === true ? 'would be removed' : 'kept'}: ${why}`,
+        );
       }
       if (pruned.sandboxes.length === 0) note('nothing to remove');
     }

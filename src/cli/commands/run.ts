@@ -76,7 +76,9 @@ async function runAndRemove(
     await calls.remove(made.id, { force: true, wait: false });
     if (options.timings === true) {
       const ms = (from: number, to: number): string => `${Math.round(to - from)} ms`;
-      note(`create ${ms(began, ready)}, run ${ms(ready, over)}, remove asked for ${ms(over, performance.now())}`);
+      note(
+        `create ${ms(began, ready)}, run ${ms(ready, over)}, remove asked for ${ms(over, performance.now())}`,
+      );
     }
   }
 }

@@ -36,7 +36,10 @@ function registerReading({ root, context, act }: Registry): void {
   const files = root
     .command('files')
     .description('look at files inside a sandbox and change them, as its user')
-    .addHelpText('after', examples('sally files ls web:/etc', 'sally files cat web:out.txt', 'sally files --help'));
+    .addHelpText(
+      'after',
+      examples('sally files ls web:/etc', 'sally files cat web:out.txt', 'sally files --help'),
+    );
   files
     .command('ls')
     .description('what is in a folder')
@@ -67,7 +70,13 @@ function registerReading({ root, context, act }: Registry): void {
     .argument('<place>', place)
     .option('-a, --append', 'add to the file instead')
     .option('--mode <octal>', 'permission bits (default: those that are there, or 644)', modeValue)
-    .addHelpText('after', examples('echo hello | sally files write web:/tmp/hello', 'sally files write --mode 755 web:run.sh < run.sh'))
+    .addHelpText(
+      'after',
+      examples(
+        'echo hello | sally files write web:/tmp/hello',
+        'sally files write --mode 755 web:run.sh < run.sh',
+      ),
+    )
     .action((at, options) =>
       act({}, async () => {
         const { filesWrite } = await import('../commands/files.ts');

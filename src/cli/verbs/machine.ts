@@ -97,7 +97,7 @@ function registerFolder({ root, context, act }: Registry): void {
       'after',
       examples(
         'sally completion bash > /etc/bash_completion.d/sally',
-        'sally completion zsh > "${fpath[1]}/_sally"',
+        'sally completion zsh > ~/.zfunc/_sally',
         'sally completion fish > ~/.config/fish/completions/sally.fish',
       ),
     )

@@ -19,7 +19,10 @@ export const examples = (...lines: readonly string[]): string =>
   `\nExamples:\n${lines.map((line) => `  ${line}`).join('\n')}`;
 
 /** Of the words after the verb: `--` right before the first of them says that none is the name of a sandbox. */
-export function startsWithCommand(command: { readonly parent: unknown; readonly args: readonly string[] }): boolean {
+export function startsWithCommand(command: {
+  readonly parent: unknown;
+  readonly args: readonly string[];
+}): boolean {
   const { rawArgs } = command.parent as { readonly rawArgs: readonly string[] };
   return rawArgs[rawArgs.length - command.args.length - 1] === '--';
 }

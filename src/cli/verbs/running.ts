@@ -1,10 +1,11 @@
 /** Verbs that run commands and follow them: run, exec, shell, attach, wait, kill, logs. */
 
-import { collect, countValue, graceValue, timeoutValue } from '../options/values.ts';
 import { withBoxOptions } from '../options/box-options.ts';
+import { collect, countValue, graceValue, timeoutValue } from '../options/values.ts';
 import { examples, type Registry, startsWithCommand } from './registry.ts';
 
-const timeoutHelp = 'end the command and all that it started after this time, or never (default: 5m; never with -t)';
+const timeoutHelp =
+  'end the command and all that it started after this time, or never (default: 5m; never with -t)';
 
 export function registerRunVerbs(registry: Registry): void {
   registerRun(registry);
@@ -77,7 +78,9 @@ function registerExec({ root, context, act }: Registry): void {
 function registerShell({ root, context, act }: Registry): void {
   root
     .command('shell')
-    .description("a login shell in a sandbox: bash, or sh where there is no bash; without a name in this folder's")
+    .description(
+      "a login shell in a sandbox: bash, or sh where there is no bash; without a name in this folder's",
+    )
     .argument('[box]', 'name or id of a sandbox')
     .option('-e, --env <NAME=value>', 'environment variable; may be repeated', collect)
     .option('-w, --workdir <path>', "where the shell starts (default: the sandbox's)")
@@ -149,7 +152,12 @@ function registerLogs({ root, context, act }: Registry): void {
     .option('--json', 'machine-readable output, with --list')
     .addHelpText(
       'after',
-      examples('sally logs web', 'sally logs -f --tail 20 watcher', 'sally logs --list web', 'sally logs web ex-4f2k --stderr'),
+      examples(
+        'sally logs web',
+        'sally logs -f --tail 20 watcher',
+        'sally logs --list web',
+        'sally logs web ex-4f2k --stderr',
+      ),
     )
     .action((box, exec, options) =>
       act(options, async () => {

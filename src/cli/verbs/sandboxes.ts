@@ -12,7 +12,9 @@ export function registerSandboxVerbs(registry: Registry): void {
 }
 
 function registerCreate({ root, context, act }: Registry): void {
-  withBoxOptions(root.command('create').argument('[command...]', 'a command that runs in it as main, after --'))
+  withBoxOptions(
+    root.command('create').argument('[command...]', 'a command that runs in it as main, after --'),
+  )
     .description('make a sandbox that stays; prints its name')
     .option('--reuse', 'use the one of this name if it was made with the same options')
     .option('--json', 'machine-readable output')
@@ -35,7 +37,10 @@ function registerCreate({ root, context, act }: Registry): void {
     .description('show what run or create would ask of the engine, and make nothing')
     .option('--json', 'machine-readable output')
     .passThroughOptions()
-    .addHelpText('after', examples('sally explain -- id', 'sally explain --profile strict --json', 'sally explain --workspace'))
+    .addHelpText(
+      'after',
+      examples('sally explain -- id', 'sally explain --profile strict --json', 'sally explain --workspace'),
+    )
     .action((command, options) =>
       act(options, async () => {
         const { explainCommand } = await import('../commands/explain.ts');
@@ -52,7 +57,10 @@ function registerShow({ root, context, act }: Registry): void {
     .option('--label <name=value>', 'only those with this label; may be repeated', collect)
     .option('-q, --quiet', 'only the names')
     .option('--json', 'machine-readable output')
-    .addHelpText('after', examples('sally ls', 'sally ls --label team=web', 'sally ls --json | jq -r ".sandboxes[].name"'))
+    .addHelpText(
+      'after',
+      examples('sally ls', 'sally ls --label team=web', 'sally ls --json | jq -r ".sandboxes[].name"'),
+    )
     .action((options) =>
       act(options, async () => {
         const { lsCommand } = await import('../commands/ls.ts');
@@ -134,7 +142,10 @@ function registerRemove({ root, context, act }: Registry): void {
     .command('rm')
     .description('remove sandboxes and everything in them')
     .argument('<boxes...>', 'names or ids of sandboxes')
-    .option('-f, --force', 'also if changes of a copied workspace are lost; one that is not there is no error')
+    .option(
+      '-f, --force',
+      'also if changes of a copied workspace are lost; one that is not there is no error',
+    )
     .addHelpText('after', examples('sally rm web', 'sally rm web db --force', 'sally rm $(sally ls -q)'))
     .action((boxes, options) =>
       act({}, async () => {
