@@ -1,7 +1,7 @@
 /** Writes the reference pages that come from the code; `--check` fails if one of them is not up to date. */
 
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { importTs } from './run-ts.mjs';
 import { root } from './steps.mjs';
 
@@ -18,7 +18,10 @@ for (const [path, text] of Object.entries(pages())) {
   }
   if (current === text) continue;
   if (check) console.error(`${path} is not up to date: node scripts/generate.mjs`);
-  else writeFileSync(file, text);
+  else {
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, text);
+  }
   stale++;
 }
 if (check && stale > 0) process.exitCode = 1;

@@ -25,16 +25,8 @@ export interface ApprovalRequest {
   readonly lines: readonly string[];
 }
 
-/** They change what happens inside, or narrow it. */
-const harmless: readonly string[] = [
-  'name',
-  'envs',
-  'labels',
-  'network',
-  'workdir',
-  'idle_ttl',
-  'max_lifetime',
-];
+/** They change what happens inside, or narrow it. A name is not among them: it chooses which sandbox is used. */
+const harmless: readonly string[] = ['envs', 'labels', 'network', 'workdir', 'idle_ttl', 'max_lifetime'];
 
 export function approvalRequest({ file, folder, spec }: ProjectFile): ApprovalRequest {
   const widening = wideningParts(parseSpec(spec));

@@ -25,7 +25,7 @@ export const specFields: readonly SpecField[] = [
     meaning: 'Its name: a-z, 0-9, ".", "_" and "-", 1 to 63 characters.',
     absent: 'by the workspace (folder name and a hash of its path), or made up',
     example: 'my-box',
-    approval: 'never',
+    approval: 'always',
   },
   {
     field: 'workspace',

@@ -5,13 +5,27 @@
 
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { type Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseDocument,
+  visit,
+} from 'yaml';
 import type { z } from 'zod';
 import { SallyportError } from '../protocol/errors.ts';
 import { examine, problemLine } from '../protocol/parse-spec.ts';
 import type { Problem } from '../protocol/problems.ts';
 
-const mostBytes = 2 ** 20;
+const mostBytes = 256 * 1024;
+const mostLines = 20_000;
+/** The parser calls itself for each level, and at the end of the stack V8 aborts the process where nothing can be caught. */
+const mostOpenBrackets = 256;
+const mostIndicatorsInLine = 500;
 const mostAliases = 100;
 const mostShown = 10;
 
@@ -34,7 +48,7 @@ export async function readConfigFile(file: string): Promise<string | undefined> 
       const { bytesRead } = await handle.read(buffer, length, buffer.length - length, length);
       if (bytesRead === 0) break;
       length += bytesRead;
-      if (length > mostBytes) throw unusable(file, 'it is larger than 1 MiB');
+      if (length > mostBytes) throw unusable(file, 'it is larger than 256 KiB');
     }
     return decode(file, buffer.subarray(0, length));
   } finally {
@@ -60,6 +74,7 @@ export function parseConfigText(
   schema: z.ZodType,
 ): Readonly<Record<string, unknown>> {
   const lines = new LineCounter();
+  refuseHostile(file, text);
   const document = parseYaml(file, text, lines);
   const value = plainValue(file, document) ?? {};
   const { problems } = examine(schema, value);
@@ -72,31 +87,72 @@ export function parseConfigText(
   return value as Readonly<Record<string, unknown>>;
 }
 
+/** Counts, before anything is understood; so also brackets in texts count. */
+function refuseHostile(file: string, text: string): void {
+  let lines = 1;
+  let open = 0;
+  let indicators = 0;
+  for (let index = 0; index < text.length; index++) {
+    const character = text[index];
+    if (character === '[' || character === '{') open++;
+    else if ((character === ']' || character === '}') && open > 0) open--;
+    else if (character === '\n') {
+      lines++;
+      indicators = 0;
+    } else if (character === '-' || character === '?' || character === ':') {
+      const next = text[index + 1];
+      if (next === ' ' || next === '\t') indicators++;
+    }
+    if (open > mostOpenBrackets)
+      throw unusable(file, `line ${lines} has more than ${mostOpenBrackets} open brackets`);
+    if (indicators > mostIndicatorsInLine) throw unusable(file, `line ${lines} is nested too deeply`);
+  }
+  if (lines > mostLines) throw unusable(file, `it has more than ${mostLines} lines`);
+}
+
 function parseYaml(file: string, text: string, lines: LineCounter): Document {
   let document: Document;
   try {
+    // The parser's own search for keys that come twice takes quadratic time.
     document = parseDocument(text, {
       lineCounter: lines,
       prettyErrors: false,
       strict: true,
-      uniqueKeys: true,
+      uniqueKeys: false,
     });
   } catch (error) {
-    throw unusable(file, 'it is nested too deeply to be read', error);
+    throw unusable(file, 'it cannot be read as YAML', error);
   }
   // A warning is a tag that nobody resolves: the value would not be what was written.
-  const found = [...document.errors, ...document.warnings];
-  if (found.length > 0) {
-    throw invalid(
-      file,
-      found.map((error) => ({
-        ...position(lines, error.pos[0]),
-        text: `is no valid YAML: ${error.message}`,
-      })),
-    );
-  }
+  const found = [...document.errors, ...document.warnings].map((error) => ({
+    ...position(lines, error.pos[0]),
+    text: `is no valid YAML: ${error.message}`,
+  }));
+  if (found.length > 0) throw invalid(file, found);
+  const twice = keysTwice(document).map(({ key, offset }) => ({
+    ...position(lines, offset),
+    text: `${JSON.stringify(key)} is there twice`,
+  }));
+  if (twice.length > 0) throw invalid(file, twice);
   return document;
 }
+
+function keysTwice(document: Document): readonly { readonly key: string; readonly offset: number }[] {
+  const found: { key: string; offset: number }[] = [];
+  visit(document, {
+    Map(_, map) {
+      const seen = new Set<string>();
+      for (const { key } of map.items) {
+        const name = keyName(key);
+        if (seen.has(name)) found.push({ key: name.slice(0, 60), offset: startOf(key) ?? 0 });
+        seen.add(name);
+      }
+    },
+  });
+  return found;
+}
+
+const keyName = (key: unknown): string => String(isScalar(key) ? key.value : key);
 
 function plainValue(file: string, document: Document): unknown {
   try {
@@ -158,7 +214,7 @@ function stepInto(
     return { node: item, place: startOf(item) };
   }
   if (!isMap(node)) return undefined;
-  const pair = node.items.find(({ key }) => String(isScalar(key) ? key.value : key) === String(part));
+  const pair = node.items.find(({ key }) => keyName(key) === String(part));
   if (pair === undefined) return undefined;
   const key = startOf(pair.key);
   return { node: pair.value, place: wantsKey ? key : (startOf(pair.value) ?? key) };

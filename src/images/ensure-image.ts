@@ -10,6 +10,7 @@ import { label } from '../protocol/labels.ts';
 import type { ImageEngine } from '../sandboxes/ports.ts';
 import { bootstrapRootfs } from './bootstrap-rootfs.ts';
 import { buildOn } from './build-on.ts';
+import { removeDerived } from './derived-images.ts';
 import { requireRoom } from './free-space.ts';
 import { requireMmdebstrap } from './mmdebstrap.ts';
 import { isWorthAnotherWay, pullBase } from './pull-base.ts';
@@ -62,7 +63,10 @@ export async function ensureImage(kind: ImageKind, deps: EnsureImageOptions): Pr
   const made = await make(recipe, deps);
   await engine.tag(made.id, recipe.repository, recipe.tag);
   if (recipe.isDefault) await engine.tag(made.id, recipe.repository, 'latest');
-  if (before !== undefined && before.id !== made.id) await removeUnlessUsed(engine, before.id);
+  if (before !== undefined && before.id !== made.id) {
+    await removeDerived(engine, before.id);
+    await removeUnlessUsed(engine, before.id);
+  }
   return result(made.id, made.how);
 }
 

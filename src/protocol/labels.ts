@@ -14,6 +14,8 @@ export const label = {
   sandbox: 'dev.sallyport.sandbox',
   /** The hash of the inputs that a cached object was made from. */
   inputs: 'dev.sallyport.inputs',
+  /** Of a derived image: the id of the image that it was made of. */
+  base: 'dev.sallyport.base',
   version: 'dev.sallyport.version',
   /** Set by the test suite on what it makes itself. */
   test: 'dev.sallyport.test',
@@ -25,7 +27,10 @@ export type OwnedKind =
   | 'porter-filler'
   | 'image-base'
   | 'image-test'
-  | 'image-bootstrap';
+  | 'image-bootstrap'
+  | 'image-user'
+  /** A container that becomes an image and is never started. */
+  | 'image-draft';
 
 export function ownedLabels(
   kind: OwnedKind,

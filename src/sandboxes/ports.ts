@@ -6,6 +6,7 @@ import type { Channel } from '../porter/output-sink.ts';
 import type { BoxRequest, BoxUser } from '../protocol/box.ts';
 import type { EventDraft, SallyEvent } from '../protocol/events.ts';
 import type { ExecId, SandboxId } from '../protocol/ids.ts';
+import type { OwnedKind } from '../protocol/labels.ts';
 import type { ExecRecord, Manifest, SandboxRecord } from './records.ts';
 
 export type BoxStatus = 'created' | 'running' | 'paused' | 'stopped';
@@ -188,6 +189,28 @@ export interface ImageFacts {
   readonly labels: Readonly<Record<string, string>>;
   readonly sizeBytes: number;
   readonly architecture: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** What is at a path of an image; `other` is a link, a device, a pipe. */
+export interface ImagePath {
+  readonly kind: 'file' | 'directory' | 'other';
+  /** Permissions and the sticky bit. */
+  readonly mode: number;
+  readonly sizeBytes: number;
+}
+
+/** A copy of an image that is changed from outside; nothing of it ever runs. */
+export interface ImageDraft {
+  /** Of the path itself, not of what a link leads to. Undefined: there is nothing. */
+  stat(path: string): Promise<ImagePath | undefined>;
+  read(path: string): Promise<Buffer>;
+  /** Unpacks a tar stream over it. What is of another kind than in the stream is replaced. */
+  write(archive: Readable): Promise<void>;
+  /** Makes a tagged image of it, with the configuration of the image that it is a copy of. */
+  commit(repository: string, tag: string): Promise<void>;
+  /** Idempotent, and needed in every case. */
+  discard(): Promise<void>;
 }
 
 /** What image making needs of an engine. */
@@ -219,6 +242,16 @@ export interface ImageEngine {
     },
     options: { readonly progress: Progress; readonly signal?: AbortSignal },
   ): Promise<string>;
+  /** `name` is had by one draft at a time, among all processes: whoever comes second waits. */
+  openDraft(request: {
+    readonly image: string;
+    readonly name: string;
+    /** Of the image that comes of it. */
+    readonly kind: OwnedKind;
+    readonly labels: Readonly<Record<string, string>>;
+  }): Promise<ImageDraft>;
+  /** All images of ours of this kind. */
+  listOwned(kind: OwnedKind): Promise<readonly ImageFacts[]>;
   tag(image: string, repository: string, tag: string): Promise<void>;
   remove(reference: string): Promise<void>;
 }

@@ -115,7 +115,6 @@ export class Sandbox {
 
   /** The work that begins with a record in PENDING. Goes on without its caller (A13). */
   make(): void {
-    this.#clients.watch();
     this.#made = this.#turns.run(() => this.#box.make());
     this.#made.catch(() => {});
   }

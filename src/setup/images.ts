@@ -6,6 +6,7 @@ import { findEngine } from '../engines/docker/discover.ts';
 import { dockerImageEngine } from '../engines/docker/image-engine.ts';
 import { engineInfo } from '../engines/docker/system/info.ts';
 import type { EngineConnection } from '../engines/docker/wire/connection.ts';
+import { EngineBoxImages } from '../images/box-images.ts';
 import { type EnsuredImage, type EnsureImageOptions, ensureImage } from '../images/ensure-image.ts';
 import type { ImageKind } from '../images/recipe.ts';
 import { readSetupEnvironment } from './config.ts';
@@ -29,6 +30,11 @@ export async function makeImage(
   });
   const facts = await engine.find(made.id);
   return { ...made, sizeBytes: facts?.sizeBytes ?? 0 };
+}
+
+/** Images for sandboxes on this engine. */
+export function dockerBoxImages(connection: EngineConnection): EngineBoxImages {
+  return new EngineBoxImages(dockerImageEngine(connection));
 }
 
 /** In the engine that answers on this machine; none is started or installed for it. */

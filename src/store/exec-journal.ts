@@ -27,7 +27,6 @@ const recordSchema = z.looseObject({
   id: z.string().refine(isExecId),
   sandboxId: z.string(),
   stream: z.number().int(),
-  bootEpoch: z.number().int(),
   argv: z.array(z.string()),
   cwd: z.string(),
   tty: z.boolean(),

@@ -11,17 +11,19 @@ describe('sweepStale', () => {
     const mine = { labels: ownedLabels('sandbox', { [label.owner]: owner }) };
     const stale = await makeContainer(engine, mine);
     const filler = await makeContainer(engine, { labels: ownedLabels('porter-filler') });
+    const draft = await makeContainer(engine, { labels: ownedLabels('image-draft') });
     const running = await runContainer(engine, 'sleep 1000', mine);
     const stranger = await makeContainer(engine, {
       labels: ownedLabels('sandbox', { [label.owner]: 'another-owner' }),
     });
     // The engine's clock counts whole seconds: anything made up to now counts as older than a minus.
-    expect(await sweepStale(engine.connection, owner, -5_000)).toBeGreaterThanOrEqual(2);
+    expect(await sweepStale(engine.connection, owner, -5_000)).toBeGreaterThanOrEqual(3);
     const left = (await listContainers(engine.connection, [label.test])).map(({ id }) => id);
     expect(left).toContain(running);
     expect(left).toContain(stranger);
     expect(left).not.toContain(stale);
     expect(left).not.toContain(filler);
+    expect(left).not.toContain(draft);
   });
 
   it('leaves alone what may still be started', () => {

@@ -1,23 +1,26 @@
 /** What a test run left on the engine although it should not have. */
 
 import { listContainers } from '../../src/engines/docker/containers/list.ts';
+import { listImages } from '../../src/engines/docker/images/list.ts';
 import { listNetworks } from '../../src/engines/docker/networks/list.ts';
 import { listVolumes } from '../../src/engines/docker/volumes/list.ts';
 import { removeVolume } from '../../src/engines/docker/volumes/remove.ts';
 import type { EngineConnection } from '../../src/engines/docker/wire/connection.ts';
 import { label } from '../../src/protocol/labels.ts';
 
-/** One line for each container, network and volume that carries the label; empty when all is clean. */
+/** One line for each container, network, volume and image that carries the label; empty when all is clean. */
 export async function leftovers(connection: EngineConnection, labelled: string): Promise<readonly string[]> {
-  const [containers, networks, volumes] = await Promise.all([
+  const [containers, networks, volumes, images] = await Promise.all([
     listContainers(connection, [labelled]),
     listNetworks(connection, [labelled]),
     listVolumes(connection, [labelled]),
+    listImages(connection, [labelled]),
   ]);
   return [
     ...containers.map(({ id, names, state }) => `container ${names.join(', ') || id} (${state})`),
     ...networks.map(({ name }) => `network ${name}`),
     ...volumes.map(({ name }) => `volume ${name}`),
+    ...images.map(({ id, tags }) => `image ${tags.join(', ') || id}`),
   ].map((line) => `${line} [${labelled}]`);
 }
 

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { dockerBoxEngine } from '../../src/engines/docker/box-engine.ts';
 import { dockerImageEngine } from '../../src/engines/docker/image-engine.ts';
+import { EngineBoxImages } from '../../src/images/box-images.ts';
 import { ownerId } from '../../src/lib/owner.ts';
 import { readPorterBinary } from '../../src/porter/binary.ts';
 import { type CreateInput, createBody, type ExecInput, execBody } from '../../src/protocol/requests.ts';
@@ -33,7 +34,7 @@ export async function openSandboxes(
   const folder = stateDir ?? (await mkdtemp(join(tmpdir(), 'sallyport-sandboxes-')));
   const { connection, image, endpoint } = testEngine();
   const engine = dockerBoxEngine(connection, readPorterBinary);
-  const images = dockerBoxImages(dockerImageEngine(connection));
+  const images = new EngineBoxImages(dockerImageEngine(connection));
   const store = await openStore(folder);
   const uid = process.getuid?.() ?? -1;
   const owner = ownerId(uid, folder);

@@ -1,11 +1,14 @@
 /** The image operations of this engine behind the port that image making declares. */
 
 import { SallyportError } from '../../protocol/errors.ts';
+import { label } from '../../protocol/labels.ts';
 import type { ImageEngine } from '../../sandboxes/ports.ts';
+import { openDraft } from './image-draft.ts';
 import { buildImage } from './images/build.ts';
 import { BuildSteps, removeBuildLeftovers } from './images/build-leftovers.ts';
 import { importImage } from './images/import.ts';
 import { findImage } from './images/inspect.ts';
+import { listImages } from './images/list.ts';
 import { pullImage } from './images/pull.ts';
 import { removeImage } from './images/remove.ts';
 import { tagImage } from './images/tag.ts';
@@ -39,6 +42,12 @@ export function dockerImageEngine(connection: EngineConnection): ImageEngine {
       if (id === undefined)
         throw new SallyportError('engine_protocol', 'the engine built an image and named no id');
       return id;
+    },
+    openDraft: (request) => openDraft(connection, request),
+    listOwned: async (kind) => {
+      const images = await listImages(connection, [`${label.owned}=true`, `${label.kind}=${kind}`]);
+      const facts = await Promise.all(images.map(({ id }) => findImage(connection, id)));
+      return facts.filter((image) => image !== undefined);
     },
     tag: (image, repository, tag) => tagImage(connection, image, { repository, tag }),
     remove: (reference) => removeImage(connection, reference),

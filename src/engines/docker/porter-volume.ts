@@ -14,7 +14,8 @@ import { label, ownedLabels } from '../../protocol/labels.ts';
 import { createContainer } from './containers/create.ts';
 import { getArchive } from './containers/get-archive.ts';
 import { putArchive } from './containers/put-archive.ts';
-import { removeContainer, waitUntilRemoved } from './containers/remove.ts';
+import { removeContainer } from './containers/remove.ts';
+import { openAlone } from './open-alone.ts';
 import type { ContainerBody } from './types.ts';
 import { createVolume } from './volumes/create.ts';
 import { findVolume } from './volumes/inspect.ts';
@@ -90,32 +91,6 @@ function fillerBody(image: string, volume: string): ContainerBody {
       Mounts: [{ Type: 'volume', Source: volume, Target: mount, VolumeOptions: { NoCopy: true } }],
     },
   };
-}
-
-const writerPatienceMs = 20_000;
-
-/**
- * One writer at a time, also among processes: the engine gives a container's name to one only. Whoever comes second
- * waits until the first is gone; one that stays longer than any fill takes was left by a crash and is removed.
- */
-async function openAlone(
-  connection: EngineConnection,
-  name: string,
-  open: (name: string) => Promise<string>,
-): Promise<string> {
-  for (;;) {
-    try {
-      return await open(name);
-    } catch (error) {
-      if (!isSallyportError(error, 'engine_conflict')) throw error;
-    }
-    try {
-      await waitUntilRemoved(connection, name, { timeoutMs: writerPatienceMs });
-    } catch (error) {
-      if (!isSallyportError(error, 'engine_timeout')) throw error;
-      await removeContainer(connection, name);
-    }
-  }
 }
 
 function corrupt(volume: string, message: string): SallyportError {

@@ -15,6 +15,7 @@ export async function sweepStale(
 ): Promise<number> {
   const candidates = [
     ...(await listContainers(connection, [`${label.owned}=true`, ofKind('porter-filler')])),
+    ...(await listContainers(connection, [`${label.owned}=true`, ofKind('image-draft')])),
     ...(await listContainers(connection, [
       `${label.owned}=true`,
       ofKind('sandbox'),

@@ -9,7 +9,12 @@ interface ImageBody {
   readonly RepoDigests?: string[] | null;
   readonly Size: number;
   readonly Architecture: string;
-  readonly Config?: { readonly Labels?: Record<string, string> | null } | null;
+  readonly Config?: {
+    readonly Labels?: Record<string, string> | null;
+    readonly Env?: string[] | null;
+    readonly Entrypoint?: string[] | null;
+    readonly Cmd?: string[] | null;
+  } | null;
 }
 
 export async function inspectImage(
@@ -31,6 +36,7 @@ export async function inspectImage(
       labels: body.Config?.Labels ?? {},
       sizeBytes: body.Size,
       architecture: body.Architecture,
+      env: environment(body.Config?.Env ?? []),
     }),
   );
 }
@@ -46,4 +52,25 @@ export async function findImage(
     if (isSallyportError(error, 'image_missing')) return undefined;
     throw error;
   }
+}
+
+/** Whether a container can be made of it without saying what shall run. */
+export async function imageHasCommand(
+  connection: EngineConnection,
+  reference: string,
+  options: CallOptions = {},
+): Promise<boolean> {
+  return await connection.json<ImageBody, boolean>(
+    { method: 'GET', path: `/images/${imagePath(reference)}/json`, notFound: 'image_missing', ...options },
+    ({ Config }) => [...(Config?.Entrypoint ?? []), ...(Config?.Cmd ?? [])].length > 0,
+  );
+}
+
+function environment(lines: readonly string[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    lines.map((line) => {
+      const at = line.indexOf('=');
+      return at < 0 ? [line, ''] : [line.slice(0, at), line.slice(at + 1)];
+    }),
+  );
 }

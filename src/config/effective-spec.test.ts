@@ -1,0 +1,141 @@
+import { describe, expect, it } from 'vitest';
+import { readConfigEnvironment } from './config.ts';
+import { effectiveSpec } from './effective-spec.ts';
+import type { SourceKind, SpecFragment, SpecSource } from './spec-source.ts';
+
+const source = (kind: SourceKind, fragment: SpecFragment, file = `/${kind}.yaml`): SpecSource => ({
+  kind,
+  fragment,
+  file,
+});
+const environment = (env: Record<string, string>) =>
+  readConfigEnvironment({ HOME: '/home/me', ...env }).source;
+
+function origin(sources: readonly SpecSource[], field: string) {
+  const { values } = effectiveSpec(sources);
+  const found = values.find((value) => value.field === field);
+  return found && [found.value, found.source, found.where];
+}
+
+describe('[O7] the effective spec', () => {
+  const all = [
+    source('user', { image: 'user', envs: { A: 'user', B: 'user' }, limits: { memory: '8g', cpus: 4 } }),
+    source('project', { image: 'project', envs: { B: 'project' }, limits: { cpus: 3 } }),
+    environment({ SALLYPORT_IMAGE: 'environment', SALLYPORT_PIDS: '77' }),
+    { kind: 'flag' as const, fragment: { image: 'flag' }, names: { image: '--image' } },
+  ];
+
+  it.each([
+    [4, 'flag', '--image'],
+    [3, 'environment', 'SALLYPORT_IMAGE'],
+    [2, 'project', '/project.yaml'],
+    [1, 'user', '/user.yaml'],
+  ])('takes the image of the strongest of %d sources: %s', (count, value, where) => {
+    const sources = all.slice(0, count);
+    for (const order of [sources, [...sources].reverse()]) {
+      expect(origin(order, 'image')).toEqual([value, value, where]);
+    }
+  });
+
+  it('says where each value came from, down to defaults', () => {
+    expect(origin([], 'image')).toEqual(['the base image', 'default', undefined]);
+    expect(origin([], 'limits.memory')).toEqual(['4.0 GiB', 'default', undefined]);
+    expect(origin(all, 'limits.memory')).toEqual(['8g', 'user', '/user.yaml']);
+    expect(origin(all, 'limits.cpus')).toEqual([3, 'project', '/project.yaml']);
+    expect(origin(all, 'limits.pids')).toEqual([77, 'environment', 'SALLYPORT_PIDS']);
+    expect(origin(all, 'envs.A')).toEqual(['user', 'user', '/user.yaml']);
+    expect(origin(all, 'envs.B')).toEqual(['project', 'project', '/project.yaml']);
+  });
+
+  it('joins mounts by target and a workspace by field', () => {
+    const { input } = effectiveSpec([
+      source('project', {
+        workspace: { path: '/p', target: '/src' },
+        mounts: [
+          { source: '/a', target: '/x' },
+          { source: '/b', target: '/y' },
+        ],
+      }),
+      source('flag', { workspace: { mode: 'copy' }, mounts: [{ source: '/c', target: '/x' }] }),
+    ]);
+    expect(input.workspace).toEqual({ path: '/p', target: '/src', mode: 'copy' });
+    expect(input.mounts).toEqual([
+      { source: '/c', target: '/x' },
+      { source: '/b', target: '/y' },
+    ]);
+  });
+
+  it('lets an empty list or map take away what weaker sources gave', () => {
+    const weaker = source('project', { envs: { A: '1' }, mounts: [{ source: '/a', target: '/x' }] });
+    const { spec, values } = effectiveSpec([weaker, source('flag', { envs: {}, mounts: [] })]);
+    expect(spec).toMatchObject({ envs: {}, mounts: [] });
+    expect(values.some(({ field }) => field.startsWith('envs.'))).toBe(false);
+  });
+
+  it('gives an input that is understood again as the same spec', () => {
+    const { input, spec } = effectiveSpec([source('flag', { idle_ttl: '1h', limits: { memory: '1g' } })]);
+    expect(input).toEqual({ idle_ttl: '1h', limits: { memory: '1g' } });
+    expect(spec).toEqual({ idle_ttl: 3_600_000, limits: { memory: 2 ** 30 } });
+  });
+
+  it('blames the variable or the flag that a wrong value came from', () => {
+    expect(() => effectiveSpec([environment({ SALLYPORT_MEM: '12' })])).toThrow(
+      /SALLYPORT_MEM \("12"\) is 12 bytes.*did you mean 12m\?/,
+    );
+    expect(() => effectiveSpec([environment({ SALLYPORT_PROFILE: 'loose' })])).toThrow(
+      'SALLYPORT_PROFILE ("loose") must be',
+    );
+    const flag = { kind: 'flag' as const, fragment: { user: 'root' }, names: { user: '--user' } };
+    expect(() => effectiveSpec([flag])).toThrow('--user ("root") must be uid:gid');
+  });
+});
+
+describe("[O7] a project beyond the user's own file", () => {
+  const cases: readonly (readonly [string, SpecFragment, SpecFragment, SpecFragment])[] = [
+    [
+      'limits.memory',
+      { limits: { memory: '2g' } },
+      { limits: { memory: '2049m' } },
+      { limits: { memory: '2g' } },
+    ],
+    ['limits.cpus', { limits: { cpus: 1 } }, { limits: { cpus: 1.5 } }, { limits: { cpus: 0.5 } }],
+    ['limits.pids', { limits: { pids: 100 } }, { limits: { pids: 101 } }, { limits: { pids: 1 } }],
+    ['limits.nofile', { limits: { nofile: 100 } }, { limits: { nofile: 101 } }, { limits: { nofile: 16 } }],
+    ['idle_ttl', { idle_ttl: '1h' }, { idle_ttl: 'never' }, { idle_ttl: '59m' }],
+    ['max_lifetime', { max_lifetime: '1h' }, { max_lifetime: '61m' }, { max_lifetime: '1h' }],
+    ['profile', { profile: 'strict' }, { profile: 'standard' }, { profile: 'strict' }],
+    ['runtime', { runtime: 'runsc' }, { runtime: 'runc' }, { runtime: 'runsc' }],
+  ];
+
+  it.each(cases)('is refused: %s', (field, user, beyond, within) => {
+    const own = source('user', user);
+    expect(() => effectiveSpec([own, source('project', beyond)])).toThrow(
+      expect.objectContaining({
+        code: 'refused_by_policy',
+        message: expect.stringContaining('/project.yaml'),
+        details: expect.objectContaining({ field, userFile: '/user.yaml' }),
+      }),
+    );
+    expect(() => effectiveSpec([own, source('project', within)])).not.toThrow();
+    // The user may do what he likes.
+    expect(() => effectiveSpec([own, source('project', beyond), source('flag', beyond)])).not.toThrow();
+  });
+
+  it('a narrower profile of the project is taken', () => {
+    const sources = [source('user', { profile: 'standard' }), source('project', { profile: 'strict' })];
+    expect(effectiveSpec(sources).spec.profile).toBe('strict');
+  });
+});
+
+describe('the strict profile and limits of weaker sources', () => {
+  it('keeps its own limits over larger ones for the usual case, and lets lower ones lower it', () => {
+    const user = source('user', { limits: { memory: '8g', cpus: 0.1 } });
+    const { spec } = effectiveSpec([user, source('flag', { profile: 'strict' })]);
+    expect(spec.limits).toEqual({ cpus: 0.1 });
+  });
+
+  it('leaves a limit of the same source to be refused', () => {
+    const { spec } = effectiveSpec([source('flag', { profile: 'strict', limits: { memory: '8g' } })]);
+    expect(spec.limits).toEqual({ memory: 8 * 2 ** 30 });
+  });
+});

@@ -1,0 +1,199 @@
+import { chmod, mkdir, mkdtemp, readFile, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { readConfigEnvironment } from './config.ts';
+import { type LoadOptions, loadConfig } from './load-config.ts';
+import type { ApprovalRequest } from './project-approval.ts';
+
+let home = '';
+let project = '';
+beforeEach(async () => {
+  home = await realpath(await mkdtemp(join(tmpdir(), 'sallyport-config-')));
+  project = join(home, 'work', 'app');
+  await mkdir(join(project, 'src', 'deep'), { recursive: true });
+  await mkdir(join(home, '.config', 'sallyport'), { recursive: true });
+});
+afterEach(async () => await rm(home, { recursive: true }));
+
+const load = (more: Partial<LoadOptions> = {}, env: Record<string, string> = {}) =>
+  loadConfig({
+    cwd: project,
+    environment: readConfigEnvironment({ HOME: home, ...env }),
+    flags: {},
+    now: () => new Date(0),
+    ...more,
+  });
+const write = (text: string, folder = project) => writeFile(join(folder, 'sallyport.yaml'), text);
+
+describe('finding the project file', () => {
+  it('looks in the folder itself, and in parents only up to the root of the repository', async () => {
+    await write('labels: {a: b}\n');
+    const cwd = join(project, 'src', 'deep');
+    expect((await load()).projectFile).toBe(join(project, 'sallyport.yaml'));
+    expect((await load({ cwd })).projectFile).toBeUndefined();
+    await mkdir(join(project, '.git'));
+    expect((await load({ cwd })).projectFile).toBe(join(project, 'sallyport.yaml'));
+    await mkdir(join(cwd, '.git'));
+    expect((await load({ cwd })).projectFile).toBeUndefined();
+  });
+
+  it('does not search a home from below, even if that is a repository', async () => {
+    await mkdir(join(home, '.git'));
+    await write('labels: {a: b}\n', home);
+    expect((await load()).projectFile).toBeUndefined();
+    expect((await load({ cwd: home })).projectFile).toBe(join(home, 'sallyport.yaml'));
+  });
+
+  it('does not overlook one with another ending', async () => {
+    await writeFile(join(project, 'sallyport.yml'), 'image: x\n');
+    await expect(load()).rejects.toThrow('its name must be sallyport.yaml');
+  });
+
+  it('is not held up by a link to a device', async () => {
+    await symlink('/dev/zero', join(project, 'sallyport.yaml'));
+    await expect(load()).rejects.toMatchObject({ code: 'config_invalid' });
+  });
+});
+
+describe('paths', () => {
+  it('are relative to the file that says them, flags to the working folder', async () => {
+    await mkdir(join(project, '.git'));
+    await write(
+      'workspace: {path: .}\nmounts: [{source: ../data, target: /data}, {source: ~/x, target: /x}]\n',
+    );
+    const cwd = join(project, 'src');
+    const flags = { mounts: [{ source: 'deep', target: '/deep' }] };
+    const { input } = await load({ cwd, flags, approve: true });
+    expect(input.workspace).toEqual({ path: project });
+    expect(input.mounts?.map(({ source }) => source)).toEqual([
+      join(home, 'work', 'data'),
+      join(home, 'x'),
+      join(project, 'src', 'deep'),
+    ]);
+  });
+});
+
+describe('approval of a project file', () => {
+  const approvals = () => readFile(join(home, '.local/state/sallyport/approvals.json'), 'utf8');
+
+  it('is not needed for what widens nothing', async () => {
+    await write(
+      'profile: strict\nenvs: {A: "1"}\nlabels: {a: b}\nlimits: {memory: 1g, pids: 512}\nworkdir: /x\nidle_ttl: 5m\nmounts: []\n',
+    );
+    expect((await load()).spec.profile).toBe('strict');
+    await expect(approvals()).rejects.toThrow('ENOENT');
+  });
+
+  it.each([
+    ['image: x', 'run the image x'],
+    ['name: other', 'name: other'],
+    ['workspace: {path: .}', 'read and change the folder'],
+    ['workspace: {path: /srv, mode: readonly}', 'read the folder /srv, at /workspace'],
+    ['mounts: [{source: /srv, target: /x, writable: true}]', 'read and change /srv, at /x'],
+    ['limits: {memory: 5g}', 'use more memory than usual: 5.0 GiB'],
+    ['limits: {pids: 513}', 'use more pids than usual: 513'],
+    ['profile: standard', 'profile: standard'],
+    ['runtime: runc', 'runtime: runc'],
+    ['user: "5:5"', 'user: 5:5'],
+    ['command: [sh, -c, "a b"]', 'start by itself: "sh" "-c" "a b"'],
+  ])('is needed for %s, and says what is asked for', async (text, line) => {
+    await write(`${text}\n`);
+    await expect(load()).rejects.toMatchObject({
+      code: 'project_not_approved',
+      kind: 'permission',
+      message: expect.stringContaining(line),
+      advice: expect.stringContaining('SALLYPORT_APPROVE_PROJECT=1'),
+    });
+  });
+
+  it.each([
+    ['--approve', { approve: true }, {}],
+    ['the variable', {}, { SALLYPORT_APPROVE_PROJECT: '1' }],
+    ['a person', { ask: async () => true }, {}],
+  ])('is given by %s once, and remembered for its owner alone', async (_, more, env) => {
+    await write('image: x\n');
+    await load(more, env);
+    expect((await load()).spec.image).toBe('x');
+    const { mode } = await stat(join(home, '.local/state/sallyport/approvals.json'));
+    expect(mode & 0o777).toBe(0o600);
+    expect(JSON.parse(await approvals())).toMatchObject({ version: 1, approvals: [{ folder: project }] });
+  });
+
+  it('is refused when the person says no, and nothing is remembered', async () => {
+    await write('image: x\n');
+    await expect(load({ ask: async () => false })).rejects.toMatchObject({ code: 'project_not_approved' });
+    await expect(approvals()).rejects.toThrow('ENOENT');
+  });
+
+  it('holds while other fields change, and no longer when one that widens does', async () => {
+    await write('image: x\nenvs: {A: "1"}\n');
+    await load({ approve: true });
+    await write('# another look\nenvs: {B: "2"}\nimage: x\nidle_ttl: 1h\n');
+    await load();
+    await write('image: y\nenvs: {A: "1"}\n');
+    await expect(load()).rejects.toMatchObject({ code: 'project_not_approved' });
+    await load({ approve: true });
+    await write('image: x\n');
+    await load();
+  });
+
+  it('is for this folder, not for a copy of the file', async () => {
+    await write('image: x\n');
+    await load({ approve: true });
+    const other = join(home, 'work', 'other');
+    await mkdir(other);
+    await write('image: x\n', other);
+    await expect(load({ cwd: other })).rejects.toMatchObject({ code: 'project_not_approved' });
+    await symlink(project, join(home, 'link'));
+    await load({ cwd: join(home, 'link') });
+  });
+
+  it('shows nothing that a terminal would obey', async () => {
+    await write(
+      'command: ["\\e[2Jx", "a\\u202Eb"]\nmounts: [{source: "/srv/\\e]0;x\\a\\nfake", target: /x}]\n',
+    );
+    let asked: ApprovalRequest | undefined;
+    await expect(
+      load({
+        ask: async (request) => {
+          asked = request;
+          return false;
+        },
+      }),
+    ).rejects.toThrow();
+    expect(asked?.lines).toHaveLength(2);
+    expect(asked?.lines.join('')).not.toMatch(/[\p{C}]/u);
+  });
+
+  it('is not asked for what is refused anyway', async () => {
+    await write('image: x\nlimits: {memory: 5g}\n');
+    await writeFile(join(home, '.config/sallyport/config.yaml'), 'limits: {memory: 4g}\n');
+    const ask = async (): Promise<boolean> => {
+      throw new Error('asked');
+    };
+    await expect(load({ ask })).rejects.toMatchObject({ code: 'refused_by_policy' });
+  });
+
+  it('is not given by a list that cannot be read, which is left as it is', async () => {
+    await write('image: x\n');
+    const state = join(home, '.local/state/sallyport');
+    await mkdir(state, { recursive: true });
+    await writeFile(join(state, 'approvals.json'), '{"version":1,');
+    await expect(load({ approve: true })).rejects.toMatchObject({ code: 'config_invalid' });
+    expect(await approvals()).toBe('{"version":1,');
+  });
+});
+
+describe("the user's file", () => {
+  it('gives defaults without being asked about', async () => {
+    const file = join(home, '.config/sallyport/config.yaml');
+    await writeFile(file, 'image: mine\nmounts: [{source: ~/data, target: /data}]\n');
+    await chmod(file, 0o600);
+    const loaded = await load();
+    expect(loaded).toMatchObject({
+      userFile: file,
+      spec: { image: 'mine', mounts: [{ source: join(home, 'data') }] },
+    });
+  });
+});

@@ -1,0 +1,172 @@
+/**
+ * An image with an entry, a home and a working directory for the sandbox's user, made of any image without running anything
+ * of it. What was put in cannot be put in later: a box with a read-only root takes no files from outside.
+ *
+ * SECURITY: the image may be anybody's. Its files are read with a bound and never trusted to be text; what stands where
+ * ours belongs and is no plain file is replaced, never followed.
+ */
+
+import { posix } from 'node:path';
+import { Readable } from 'node:stream';
+import { packTar } from 'modern-tar';
+import { SallyportError } from '../protocol/errors.ts';
+import { label } from '../protocol/labels.ts';
+import type { BoxHome, ImageDraft, ImageEngine, ImagePath } from '../sandboxes/ports.ts';
+import { hashInputs } from './recipe.ts';
+import { groupWithUser, passwdWithUser } from './user-files.ts';
+
+/** Raise it when the same inputs shall give another image. */
+const layoutVersion = 1;
+const repository = 'sallyport-user';
+const maxFileBytes = 2 ** 20;
+
+export interface UserImageKey {
+  /** The whole hash of what goes in; the tag is its start. */
+  readonly inputs: string;
+  readonly tag: string;
+  readonly reference: string;
+}
+
+export function userImageKey(imageId: string, home: BoxHome): UserImageKey {
+  const { uid, gid, home: folder, workdir } = home;
+  // Podman leaves out the algorithm in places.
+  const image = imageId.replace(/^sha256:/, '');
+  const inputs = hashInputs({ layoutVersion, image, uid, gid, home: folder, workdir }, []);
+  const tag = inputs.slice(0, 16);
+  return { inputs, tag, reference: `${repository}:${tag}` };
+}
+
+export function requireUser(home: BoxHome): void {
+  const refuse = (what: string, advice: string): SallyportError =>
+    new SallyportError('refused_by_policy', what, { advice });
+  const isId = (id: number): boolean => Number.isInteger(id) && id >= 0 && id < 2 ** 32 - 1;
+  if (home.uid === 0) throw refuse('a sandbox never runs as root', 'Choose another user than uid 0.');
+  if (!isId(home.uid) || !isId(home.gid)) {
+    throw refuse(`${home.uid}:${home.gid} is no user`, 'Use a uid and a gid of the system.');
+  }
+  for (const [what, path] of [
+    ['home', home.home],
+    ['working directory', home.workdir],
+  ] as const) {
+    // A colon or a line end would make another entry of the one that is written.
+    if (path.startsWith('/') && posix.normalize(path) === path && !/[:\n\r\0]/.test(path)) continue;
+    throw refuse(
+      `${JSON.stringify(path)} cannot be the ${what} of a sandbox`,
+      'Give an absolute path without colons, `..` and a slash at its end.',
+    );
+  }
+}
+
+/** Makes and tags it. Who calls holds the key, so that it is done once. */
+export async function makeUserImage(
+  engine: ImageEngine,
+  imageId: string,
+  home: BoxHome,
+  key: UserImageKey,
+): Promise<void> {
+  const draft = await engine.openDraft({
+    image: imageId,
+    name: `${repository}-${key.tag}`,
+    kind: 'image-user',
+    labels: { [label.inputs]: key.inputs, [label.base]: imageId },
+  });
+  try {
+    // Another process may have made it while this one waited for its turn.
+    if (await isThere(engine, key)) return;
+    await draft.write(Readable.from([await userArchive(draft, home)], { objectMode: false }));
+    await draft.commit(repository, key.tag);
+  } finally {
+    await draft.discard();
+  }
+}
+
+export async function isThere(
+  engine: ImageEngine,
+  key: UserImageKey,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  const facts = await engine.find(key.reference, signal);
+  return facts?.labels[label.inputs] === key.inputs;
+}
+
+type Entry = Parameters<typeof packTar>[0][number];
+
+async function userArchive(draft: ImageDraft, user: BoxHome): Promise<Buffer> {
+  const shell = await firstThere(draft, ['/bin/bash', '/bin/sh'], '/sbin/nologin');
+  const passwd = passwdWithUser(await readPlain(draft, '/etc/passwd'), { ...user, shell });
+  const group = groupWithUser(await readPlain(draft, '/etc/group'), user.gid);
+  const folders = await userFolders(draft, user);
+  return Buffer.from(
+    await packTar([...folders, rootFile('etc/passwd', passwd), rootFile('etc/group', group)]),
+  );
+}
+
+/** Nothing, where there is no plain file. */
+async function readPlain(draft: ImageDraft, path: string): Promise<Buffer> {
+  const found = await draft.stat(path);
+  if (found?.kind !== 'file') return Buffer.alloc(0);
+  if (found.sizeBytes > maxFileBytes) {
+    throw new SallyportError('image_build_failed', `${path} of the image has ${found.sizeBytes} bytes`, {
+      details: { path },
+      advice: 'No such file is that large; look at what the image has there.',
+    });
+  }
+  return await draft.read(path);
+}
+
+/** The user's own, and what is missing above them and above our files; what is there already keeps its contents and its mode. */
+async function userFolders(draft: ImageDraft, user: BoxHome): Promise<readonly Entry[]> {
+  const own = new Set([user.home, user.workdir].filter((path) => path !== '/'));
+  const above = [...own, '/etc/passwd'].flatMap(parents);
+  const entries: Entry[] = [];
+  // Sorted, so that a folder comes before what is in it.
+  for (const path of [...new Set([...above, ...own])].sort()) {
+    const found = await draft.stat(path);
+    const isOwn = own.has(path);
+    if (isOwn && found !== undefined && found.kind !== 'directory') throw notAFolder(path);
+    if (found === undefined || (isOwn && !isForEverybody(found))) {
+      const mode = found === undefined ? 0o755 : found.mode | 0o700;
+      entries.push({
+        header: {
+          name: `${path.slice(1)}/`,
+          type: 'directory',
+          size: 0,
+          mode,
+          uid: isOwn ? user.uid : 0,
+          gid: isOwn ? user.gid : 0,
+          mtime: new Date(0),
+        },
+      });
+    }
+  }
+  return entries;
+}
+
+/** As /tmp is: the user may write there, and it must not become one user's. */
+function isForEverybody(found: ImagePath): boolean {
+  return (found.mode & 0o002) !== 0;
+}
+
+function parents(path: string): readonly string[] {
+  const parent = posix.dirname(path);
+  return parent === '/' ? [] : [...parents(parent), parent];
+}
+
+async function firstThere(draft: ImageDraft, paths: readonly string[], otherwise: string): Promise<string> {
+  for (const path of paths) if ((await draft.stat(path)) !== undefined) return path;
+  return otherwise;
+}
+
+function rootFile(name: string, body: Buffer): Entry {
+  return {
+    header: { name, type: 'file', size: body.length, mode: 0o644, uid: 0, gid: 0, mtime: new Date(0) },
+    body,
+  };
+}
+
+function notAFolder(path: string): SallyportError {
+  return new SallyportError('refused_by_policy', `${path} of the image is no folder`, {
+    details: { path },
+    advice: 'Choose another home or working directory, or another image.',
+  });
+}
