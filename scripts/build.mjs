@@ -5,7 +5,7 @@
  *   npm run build -- --release   both architectures, or it fails (used by `npm pack`)
  */
 
-import { rmSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { hasProgram, installDebianPackages, isRootOnDebian, must, root, run, whenChanged } from './steps.mjs';
 
@@ -35,6 +35,25 @@ export async function bundle() {
   });
 }
 
+/** The types of what programs import. Only for a release: a checkout has the sources. */
+async function declareTypes() {
+  return await whenChanged(
+    'dist/types/.inputs',
+    ['src', 'scripts/build.mjs', 'tsconfig.types.json'],
+    async () => {
+      await must('npx', ['--no-install', 'tsc', '--project', 'tsconfig.types.json']);
+      const types = join(root, 'dist/types');
+      for (const entry of readdirSync(types, { withFileTypes: true, recursive: true })) {
+        if (!entry.name.endsWith('.d.ts')) continue;
+        const path = join(entry.parentPath, entry.name);
+        // A program that imports the package may not be set up to import `.ts`.
+        const text = readFileSync(path, 'utf8');
+        writeFileSync(path, text.replaceAll(/((?:from |import\()['"]\.[^'"]*)\.ts(['"])/g, '$1.js$2'));
+      }
+    },
+  );
+}
+
 async function makePorter() {
   if (!hasProgram('make') && isRootOnDebian()) await installDebianPackages(['make'], 'to build porter');
   if (!hasProgram('make')) {
@@ -56,4 +75,5 @@ async function makePorter() {
 }
 
 await bundle();
+if (release) await declareTypes();
 await makePorter();

@@ -2,6 +2,8 @@
 
 import type { Command } from 'commander';
 import { program } from '../../src/cli/program.ts';
+import { describeApi } from '../../src/daemon/daemon.ts';
+import { packageInfo } from '../../src/lib/package-root.ts';
 import { errorRegistry } from '../../src/protocol/errors.ts';
 import { configPage } from './config-page.ts';
 import { specPage, specSchemaFile } from './spec-page.ts';
@@ -12,10 +14,16 @@ export function pages(): Record<string, string> {
   return {
     'docs/errors.md': errorsPage(),
     'docs/cli.md': cliPage(),
+    'docs/openapi.json': openApiPage(),
     'docs/spec.md': `${notice}${specPage()}`,
     'docs/config.md': `${notice}${configPage()}`,
     ...specSchemaFile(),
   };
+}
+
+/** The version is that of the package, which changes without the API. */
+function openApiPage(): string {
+  return `${JSON.stringify(describeApi(packageInfo().version), undefined, 2)}\n`;
 }
 
 function errorsPage(): string {

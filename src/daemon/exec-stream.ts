@@ -69,10 +69,18 @@ async function converse(
     if ('data' in piece) await output.data(piece.channel, piece.data);
     else await output.text({ type: 'gap', channel: piece.channel, bytes: piece.droppedBytes });
   }
-  await exec.ended;
+  // The log also ends for a client that is gone.
+  await Promise.race([exec.ended, aborted(signal)]);
   signal.throwIfAborted();
   await output.text({ type: 'exit', exec: exec.view() });
   socket.close(closeNormal);
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
 }
 
 /** Sends, and waits while too much is not yet on its way. */

@@ -85,6 +85,7 @@ export class HttpServer {
     const all = Promise.all([...this.#running].map(({ over }) => over)).then(() => {});
     await Promise.race([all, once(late.signal, 'abort')]);
     clearTimeout(timer);
+    for (const server of this.#servers) server.closeAllConnections();
   }
 
   async #serve(

@@ -32,6 +32,9 @@ import { Daemon } from './daemon.ts';
 import { errorBody, presentable } from './http-error.ts';
 import { type Logger, logger } from './logger.ts';
 
+/** A client that lost its daemon has so long to come back before its command is killed. */
+const clientAbsenceMs = 10_000;
+
 interface Arguments {
   readonly listen?: ListenAddress;
   readonly reportFd?: number;
@@ -116,6 +119,7 @@ async function construct(config: DaemonConfig, log: Logger) {
       owner,
       now: () => new Date().toISOString(),
       checkpoint: checkpoints(crashAt),
+      clientAbsenceMs,
       report: (what, error) => log.error(`could not ${what}`, { error }),
     },
     {

@@ -334,8 +334,8 @@ export const errorRegistry = {
   },
   daemon_stopping: {
     kind: 'unavailable',
-    summary: 'The daemon is about to stop and takes no new work.',
-    advice: 'Call again: a new daemon is started.',
+    summary: 'The daemon is about to stop and takes nothing new.',
+    advice: 'Ask again; the next call starts a new daemon.',
   },
   daemon_unreachable: {
     kind: 'unavailable',

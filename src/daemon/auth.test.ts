@@ -1,0 +1,88 @@
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { WebSocket } from 'ws';
+import { ask, littleDaemon } from '../../test/support/little-daemon.ts';
+import { isOwnHost, provideToken, readListenAddress } from './auth.ts';
+
+const token = 'a'.repeat(43);
+
+describe('over TCP', () => {
+  it('answers only who has the token, by an address, and from no other origin', async () => {
+    const { daemon } = await littleDaemon();
+    const port = await daemon.listenOnPort({ host: '127.0.0.1', port: 0 }, token);
+    const status = async (headers: Record<string, string>): Promise<number> =>
+      (await ask({ host: '127.0.0.1', port }, 'GET', '/v1/health', { headers })).status;
+    const authorization = `Bearer ${token}`;
+    expect(await status({ authorization })).toBe(200);
+    expect(await status({})).toBe(401);
+    expect(await status({ authorization: `Bearer ${token}x` })).toBe(401);
+    expect(await status({ authorization: `Basic ${token}` })).toBe(401);
+    expect(await status({ authorization, host: 'evil.example' })).toBe(403);
+    expect(await status({ authorization, host: `127.0.0.1.evil.example:${port}` })).toBe(403);
+    expect(await status({ authorization, host: `localhost:${port}` })).toBe(200);
+    expect(await status({ authorization, origin: 'https://evil.example' })).toBe(403);
+    expect(await status({ authorization, origin: 'null' })).toBe(403);
+    expect(await status({ authorization, origin: `http://127.0.0.1:${port}` })).toBe(200);
+  });
+
+  it('asks WebSockets for the same', async () => {
+    const { daemon } = await littleDaemon();
+    const port = await daemon.listenOnPort({ host: '127.0.0.1', port: 0 }, token);
+    const path = '/v1/sandboxes/none/execs/none/stream';
+    const status = async (headers: Record<string, string>): Promise<number> => {
+      const socket = new WebSocket(`ws://127.0.0.1:${port}${path}`, { headers });
+      socket.on('error', () => {});
+      const [, answer] = await once(socket, 'unexpected-response');
+      answer.destroy();
+      return answer.statusCode as number;
+    };
+    expect(await status({})).toBe(401);
+    expect(await status({ authorization: `Bearer ${token}`, origin: 'https://evil.example' })).toBe(403);
+    expect(await status({ authorization: `Bearer ${token}` })).toBe(404);
+  });
+});
+
+describe('the token', () => {
+  it('is made once, long, and readable by nobody else', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'sally-token-'));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const path = join(folder, 'token');
+    const first = await provideToken(path);
+    expect(Buffer.from(first, 'base64url')).toHaveLength(32);
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+    expect(await provideToken(path)).toBe(first);
+    expect((await readFile(path, 'utf8')).trim()).toBe(first);
+  });
+});
+
+describe('where to listen', () => {
+  it.each(['127.0.0.1:80', '127.9.9.9:0', '[::1]:7333'])('takes %s', (text) => {
+    expect(readListenAddress(text, false).port).toBeGreaterThanOrEqual(0);
+  });
+
+  it.each(['0.0.0.0:80', '192.168.1.2:80', '[::]:80', 'localhost:80', '127.0.0.1', '127.0.0.1:99999', ':80'])(
+    'refuses %s',
+    (text) => {
+      expect(() => readListenAddress(text, false)).toThrow(/./);
+    },
+  );
+
+  it('listens anywhere only when told that this is dangerous', () => {
+    expect(readListenAddress('0.0.0.0:80', true)).toEqual({ host: '0.0.0.0', port: 80 });
+  });
+
+  it.each([
+    ['127.0.0.1:80', true],
+    ['[::1]', true],
+    ['localhost', true],
+    ['localhost.evil.example', false],
+    ['evil.example:80', false],
+    ['', false],
+    ['127.0.0.1@evil.example', false],
+  ])('takes the Host %j: %s', (header, isOwn) => {
+    expect(isOwnHost(header)).toBe(isOwn);
+  });
+});

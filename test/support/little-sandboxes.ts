@@ -1,0 +1,297 @@
+/**
+ * Sandboxes in this process for tests of the API alone: what goes in by one call comes out by another. Events and output
+ * are kept by the real store. Nothing about sandboxes themselves is tested against these.
+ */
+
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ExecSurface, SandboxesSurface, SandboxSurface } from '../../src/daemon/surface.ts';
+import { deferred } from '../../src/lib/deferred.ts';
+import type { Files } from '../../src/porter/files.ts';
+import type { BoxRequest } from '../../src/protocol/box.ts';
+import { SallyportError } from '../../src/protocol/errors.ts';
+import { execIdFrom, sandboxIdFrom } from '../../src/protocol/ids.ts';
+import type { CreateBody, ExecBody } from '../../src/protocol/requests.ts';
+import type { SandboxState } from '../../src/protocol/states.ts';
+import type { CapturedView, ExecView, SandboxView } from '../../src/protocol/views.ts';
+import type { Captured } from '../../src/sandboxes/ports.ts';
+import { EventLogFiles } from '../../src/store/event-log.ts';
+import { type ExecLogFiles, openExecLog } from '../../src/store/exec-log.ts';
+
+export class LittleExec implements ExecSurface {
+  readonly id = execIdFrom(randomBytes(12));
+  readonly kept: ExecLogFiles;
+  readonly body: ExecBody;
+  readonly done: string[] = [];
+  readonly taken: Buffer[] = [];
+  /** Input is taken only while this is resolved. */
+  appetite: Promise<void> = Promise.resolve();
+  holders = 0;
+  inputBytes = 0;
+  readonly #sandbox: string;
+  readonly #ended = deferred<void>();
+  #exit: number | undefined;
+
+  constructor(sandbox: string, body: ExecBody, log: ExecLogFiles) {
+    this.#sandbox = sandbox;
+    this.body = body;
+    this.kept = log;
+  }
+
+  get ended(): Promise<void> {
+    return this.#ended.promise;
+  }
+
+  async print(channel: 'stdout' | 'stderr', data: Buffer): Promise<void> {
+    await this.kept.write(channel, this.kept.stored[channel], data);
+  }
+
+  async exit(code: number): Promise<void> {
+    this.#exit = code;
+    await this.kept.end();
+    this.#ended.resolve();
+  }
+
+  view(): ExecView {
+    const { stdout, stderr } = this.kept.stored;
+    return {
+      id: this.id,
+      sandbox_id: this.#sandbox,
+      argv: this.body.argv,
+      cwd: this.body.cwd ?? '/tmp',
+      tty: this.body.tty !== undefined,
+      state: this.#exit === undefined ? 'running' : 'exited',
+      started_at: new Date(0).toISOString(),
+      timed_out: false,
+      oom_killed: false,
+      memory_limit_exceeded: false,
+      killed: false,
+      output_incomplete: false,
+      left_behind: 0,
+      stdout_bytes: stdout,
+      stderr_bytes: stderr,
+      ...(this.#exit === undefined ? {} : { exit_code: this.#exit }),
+    };
+  }
+
+  async log(): Promise<ExecLogFiles> {
+    return this.kept;
+  }
+
+  async result() {
+    const shown = ({ data, truncated, totalBytes }: Captured): CapturedView => ({
+      encoding: 'base64',
+      data: data.toString('base64'),
+      truncated,
+      total_bytes: totalBytes,
+    });
+    return {
+      exec: this.view(),
+      stdout: shown(await this.kept.capture('stdout', 1000)),
+      stderr: shown(await this.kept.capture('stderr', 1000)),
+      output: shown(await this.kept.capture('output', 1000)),
+    };
+  }
+
+  async write(data: Buffer): Promise<void> {
+    await this.appetite;
+    this.taken.push(data);
+    this.inputBytes += data.length;
+  }
+
+  endStdin(): void {
+    this.done.push('end');
+  }
+
+  signal(name: string): void {
+    if (name === 'SIGNONE') throw new SallyportError('usage', 'no signal');
+    this.done.push(name);
+  }
+
+  async kill(graceMs: number): Promise<void> {
+    this.done.push(`kill ${graceMs}`);
+    await this.exit(137);
+  }
+
+  resize(rows: number, columns: number): void {
+    this.done.push(`${rows}x${columns}`);
+  }
+
+  hold(): () => void {
+    this.holders++;
+    return () => void this.holders--;
+  }
+}
+
+export class LittleSandbox implements SandboxSurface {
+  readonly id = sandboxIdFrom(randomBytes(10));
+  readonly name: string;
+  state: SandboxState = 'READY';
+  holders = 0;
+  readonly all: LittleExec[] = [];
+  readonly done: string[] = [];
+  /** What `ready` waits for. */
+  making: Promise<void> = Promise.resolve();
+  fileSystem: Files | undefined;
+  readonly #folder: string;
+  readonly #labels: Record<string, string>;
+
+  constructor(folder: string, body: CreateBody) {
+    this.#folder = folder;
+    this.name = body.spec.name ?? this.id;
+    this.#labels = body.spec.labels ?? {};
+  }
+
+  view(): SandboxView {
+    return {
+      id: this.id,
+      name: this.name,
+      state: this.state,
+      sequence: 1,
+      created_at: new Date(0).toISOString(),
+      image: 'image',
+      user: { uid: 1000, gid: 1000, home: '/home/sally' },
+      workdir: '/tmp',
+      limits: { memory_bytes: 1, cpus: 1, pids: 1, nofile: 1 },
+      labels: this.#labels,
+      isolation: {
+        engine: 'none',
+        engine_version: '0',
+        runtime: 'none',
+        profile: 'standard',
+        network: 'none',
+      },
+      ephemeral: false,
+      running_execs: 0,
+    };
+  }
+
+  async ready(): Promise<void> {
+    await this.making;
+  }
+
+  async ensureRunning(): Promise<void> {
+    this.done.push('ensure');
+  }
+
+  async start(): Promise<void> {
+    this.done.push('start');
+  }
+
+  async stop(graceMs: number): Promise<void> {
+    this.done.push(`stop ${graceMs}`);
+    this.state = 'STOPPED';
+  }
+
+  async pause(): Promise<void> {
+    this.done.push('pause');
+  }
+
+  async resume(): Promise<void> {
+    this.done.push('resume');
+  }
+
+  async remove({ force }: { readonly force: boolean }): Promise<void> {
+    this.done.push(`remove ${force}`);
+  }
+
+  async exec(body: ExecBody): Promise<LittleExec> {
+    const log = await openExecLog(join(this.#folder, `${this.id}-${this.all.length}`));
+    const exec = new LittleExec(this.id, body, log);
+    this.all.push(exec);
+    return exec;
+  }
+
+  execs(): readonly LittleExec[] {
+    return this.all;
+  }
+
+  getExec(reference: string): LittleExec {
+    const exec = this.all.find(({ id }) => id === reference);
+    if (exec === undefined) throw new SallyportError('exec_not_found', 'no such command');
+    return exec;
+  }
+
+  async files(): Promise<Files> {
+    if (this.fileSystem === undefined) throw new SallyportError('sandbox_state', 'no files');
+    return this.fileSystem;
+  }
+
+  async stats() {
+    return { at: new Date(0).toISOString(), memory_bytes: 1, memory_limit_bytes: 2, cpu_seconds: 3, pids: 4 };
+  }
+
+  async verify() {
+    return { ok: true, checks: [] };
+  }
+
+  hold(): () => void {
+    this.holders++;
+    return () => void this.holders--;
+  }
+}
+
+export class LittleSandboxes implements SandboxesSurface {
+  readonly events: EventLogFiles;
+  readonly all: LittleSandbox[] = [];
+  readonly engineReachable = true;
+  kept: boolean | undefined;
+  /** Given to what is created next. */
+  making: Promise<void> = Promise.resolve();
+  readonly #folder: string;
+
+  private constructor(folder: string) {
+    this.#folder = folder;
+    this.events = new EventLogFiles(join(folder, 'events'));
+  }
+
+  static async open(): Promise<{
+    readonly sandboxes: LittleSandboxes;
+    readonly folder: string;
+    readonly close: () => Promise<void>;
+  }> {
+    const folder = await mkdtemp(join(tmpdir(), 'sally-api-'));
+    const sandboxes = new LittleSandboxes(folder);
+    const close = async (): Promise<void> => {
+      sandboxes.events.close();
+      for (const { all } of sandboxes.all) for (const { kept } of all) await kept.end();
+      await rm(folder, { recursive: true, force: true });
+    };
+    return { sandboxes, folder, close };
+  }
+
+  list(): readonly LittleSandbox[] {
+    return this.all;
+  }
+
+  get(reference: string): LittleSandbox {
+    const found = this.all.find(({ id, name }) => id === reference || name === reference);
+    if (found === undefined) {
+      throw new SallyportError('sandbox_not_found', `there is no sandbox ${reference}`, {
+        details: { sandbox: reference },
+      });
+    }
+    return found;
+  }
+
+  async create(body: CreateBody): Promise<LittleSandbox> {
+    const sandbox = new LittleSandbox(this.#folder, body);
+    sandbox.making = this.making;
+    this.all.push(sandbox);
+    return sandbox;
+  }
+
+  async explain(body: CreateBody): Promise<BoxRequest> {
+    return { name: body.spec.name ?? 'x' } as BoxRequest;
+  }
+
+  async prune({ dryRun }: { readonly dryRun: boolean }) {
+    return [{ id: 'sb-0', name: 'old', why: 'its workspace is gone', removed: !dryRun }];
+  }
+
+  async shutdown(keep: boolean): Promise<void> {
+    this.kept = keep;
+  }
+}
