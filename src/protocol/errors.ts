@@ -215,6 +215,11 @@ export const errorRegistry = {
     summary: 'There are as many sandboxes as there may be.',
     advice: 'Remove some first: `sally ls`, then `sally rm <name>`.',
   },
+  daemon_stopping: {
+    kind: 'unavailable',
+    summary: 'The daemon is about to stop and takes nothing new.',
+    advice: 'Ask again; the next call starts a new daemon.',
+  },
   exec_not_found: {
     kind: 'not_found',
     summary: 'The sandbox knows no such command.',

@@ -72,10 +72,15 @@ describe('a sandbox', () => {
 
   test('[G5] ends a command and all that it started at its deadline', async () => {
     const { make } = await openSandboxes();
-    const { exec } = await runInSandbox(await make(), ['sh', '-c', '(setsid sleep 100 &) ; sleep 100'], {
+    const box = await make();
+    const { exec } = await runInSandbox(box, ['sh', '-c', '(setsid sleep 100 &) ; sleep 100'], {
       timeout_ms: 200,
       grace_ms: 100,
     });
+    expect(exec).toMatchObject({ timed_out: true });
+    const left = await runInSandbox(box, ['sh', '-c', 'cat /proc/[0-9]*/comm | grep -c "^sleep"']);
+    expect(left.stdout.data).toBe('0\n');
+  });
     expect(exec).toMatchObject({ timed_out: true, left_behind: 0 });
   });
 
