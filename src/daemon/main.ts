@@ -110,6 +110,7 @@ async function construct(config: DaemonConfig, log: Logger) {
   const owner = ownerId(uid, stateDir);
   const store = await openStore(stateDir, {
     onBroken: (broken) => log.error('a record could not be read and was moved aside', { ...broken }),
+    onExecDropped: (sandbox, exec) => sandboxes.forgetExec(sandbox, exec),
   });
   const sandboxes = new Sandboxes(
     {

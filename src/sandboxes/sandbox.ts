@@ -10,7 +10,7 @@ import type { Porter } from '../porter/porter.ts';
 import type { SocketTarget } from '../porter/socket-target.ts';
 import type { Tunnel } from '../porter/tunnel.ts';
 import { SallyportError } from '../protocol/errors.ts';
-import type { SandboxId } from '../protocol/ids.ts';
+import type { ExecId, SandboxId } from '../protocol/ids.ts';
 import type { ExecBody } from '../protocol/requests.ts';
 import type { SandboxState } from '../protocol/states.ts';
 import type { SandboxView, StatsView, VerifyView } from '../protocol/views.ts';
@@ -179,6 +179,10 @@ export class Sandbox {
 
   getExec(reference: string): BoxExec {
     return this.#execs.get(reference);
+  }
+
+  forgetExec(id: ExecId): void {
+    this.#execs.forget(id);
   }
 
   async files(): Promise<Files> {

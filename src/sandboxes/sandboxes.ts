@@ -7,7 +7,7 @@ import { randomName, workspaceName } from '../policy/names.ts';
 import { specDifferences } from '../policy/spec-identity.ts';
 import type { BoxRequest } from '../protocol/box.ts';
 import { SallyportError } from '../protocol/errors.ts';
-import { isSandboxId, type SandboxId, sandboxIdFrom } from '../protocol/ids.ts';
+import { type ExecId, isSandboxId, type SandboxId, sandboxIdFrom } from '../protocol/ids.ts';
 import { label } from '../protocol/labels.ts';
 import { parseSpec } from '../protocol/parse-spec.ts';
 import type { CreateBody } from '../protocol/requests.ts';
@@ -82,6 +82,11 @@ export class Sandboxes {
     });
   }
 
+  /** The store has let go of an old one. */
+  forgetExec(sandbox: SandboxId, exec: ExecId): void {
+    this.#sandboxes.get(sandbox)?.forgetExec(exec);
+  }
+
   /** Brings back what was there, then follows the engine. Called once, before anything else. */
   async recover(): Promise<void> {
     const { store, engine, owner } = this.#world;
@@ -148,6 +153,7 @@ export class Sandboxes {
       if (!options.dryRun) await sandbox.remove({ force: false });
       report.push({ id: sandbox.id, name: sandbox.name, why, removed: !options.dryRun });
     }
+    if (!options.dryRun) await this.#world.images.pruneDerived();
     return report;
   }
 

@@ -81,13 +81,11 @@ describe('a sandbox', () => {
     const left = await runInSandbox(box, ['sh', '-c', 'cat /proc/[0-9]*/comm | grep -c "^sleep"']);
     expect(left.stdout.data).toBe('0\n');
   });
-    expect(exec).toMatchObject({ timed_out: true, left_behind: 0 });
-  });
 
   test('[G5] tells a death for want of memory from any other kill', async () => {
     const { make } = await openSandboxes();
     const box = await make({ spec: { limits: { memory: '64m' } } });
-    const fill = 'x=$(head -c 200000000 /dev/zero | tr "\\0" x); echo ${#x}';
+    const fill = 'x=$(head -c 200000000 /dev/zero | tr "\\0" x); echo "$x" | wc -c';
     const eaten = await runInSandbox(box, ['sh', '-c', fill]);
     expect(eaten.exec).toMatchObject({ oom_killed: true });
     const killed = await runInSandbox(box, ['sh', '-c', 'kill -9 $$']);

@@ -1,0 +1,122 @@
+/** The daemon is killed at every step of making, using, stopping and removing a sandbox. The next one makes all of it true again. */
+
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import type { ExecResultView, ExecView, SandboxView } from '../../src/protocol/views.ts';
+import { type DaemonHome, daemonHome, type TestDaemon } from '../support/daemon-home.ts';
+import { testEngine } from '../support/engine.ts';
+
+const create = async (daemon: TestDaemon): Promise<SandboxView> =>
+  await daemon.client.json<SandboxView>('POST', '/v1/sandboxes', {
+    body: { spec: { name: 'victim', image: testEngine().image } },
+  });
+
+const sandboxesOf = async (daemon: TestDaemon): Promise<readonly SandboxView[]> =>
+  (await daemon.client.json<{ sandboxes: SandboxView[] }>('GET', '/v1/sandboxes')).sandboxes;
+
+/** Nothing is in the engine, and nothing on disk. */
+async function expectNothingLeft(home: DaemonHome): Promise<void> {
+  expect(await home.engine.list(home.owner)).toEqual([]);
+  expect(await readdir(join(home.stateDir, 'sandboxes'))).toEqual([]);
+}
+
+describe('[A16] killed while a sandbox is made', () => {
+  const points = [
+    'create.accepted',
+    'create.image',
+    'create.user-image',
+    'create.porter',
+    'create.container',
+    'create.recorded',
+    'create.started',
+    'create.greeted',
+  ];
+  test.each(points)('at %s: it failed, no container is left, and it can be made again', async (point) => {
+    const home = await daemonHome();
+    const first = await home.start({ SALLYPORT_CRASH_AT: point });
+    await expect(create(first)).rejects.toBeDefined();
+    await first.ended;
+    expect(first.child.signalCode).toBe('SIGKILL');
+    const next = await home.start();
+    expect(await home.engine.list(home.owner)).toEqual([]);
+    expect(await sandboxesOf(next)).toMatchObject([{ name: 'victim', state: 'FAILED' }]);
+    await next.client.json('POST', '/v1/sandboxes/victim/start');
+    const { stdout } = await next.client.json<ExecResultView>('POST', '/v1/sandboxes/victim/execs', {
+      query: { wait: true },
+      body: { argv: ['echo', 'made'] },
+    });
+    expect(stdout.data).toBe('made\n');
+    await next.client.json('DELETE', '/v1/sandboxes/victim');
+    await expectNothingLeft(home);
+  });
+});
+
+describe('[A16] killed while a command runs', () => {
+  const script = 'for i in $(seq 1 200); do echo line $i; done; exit 5';
+  const whole = Array.from({ length: 200 }, (_, line) => `line ${line + 1}\n`).join('');
+  const body = { argv: ['sh', '-c', script], background: true };
+
+  test.each(['exec.sent', 'exec.ended', 'exec.recorded-end'])(
+    'at %s: nothing of its output or its exit is lost',
+    async (point) => {
+      const home = await daemonHome();
+      const first = await home.start({ SALLYPORT_CRASH_AT: point });
+      await create(first);
+      await first.client.json('POST', '/v1/sandboxes/victim/execs', { body }).catch(() => {});
+      await first.ended;
+      const next = await home.start();
+      const { execs } = await next.client.json<{ execs: ExecView[] }>('GET', '/v1/sandboxes/victim/execs');
+      expect(execs).toHaveLength(1);
+      const path = `/v1/sandboxes/victim/execs/${execs[0]?.id}/wait`;
+      const { exec, stdout } = await next.client.json<ExecResultView>('GET', path);
+      expect(exec).toMatchObject({ state: 'exited', exit_code: 5 });
+      expect(stdout.data).toBe(whole);
+      await next.client.json('DELETE', '/v1/sandboxes/victim');
+      await expectNothingLeft(home);
+    },
+  );
+
+  test('at exec.recorded: it is known that it never ran', async () => {
+    const home = await daemonHome();
+    const first = await home.start({ SALLYPORT_CRASH_AT: 'exec.recorded' });
+    await create(first);
+    await first.client.json('POST', '/v1/sandboxes/victim/execs', { body }).catch(() => {});
+    await first.ended;
+    const next = await home.start();
+    const { execs } = await next.client.json<{ execs: ExecView[] }>('GET', '/v1/sandboxes/victim/execs');
+    expect(execs).toMatchObject([{ state: 'lost', error: { code: 'exec_not_sent' } }]);
+    await next.client.json('DELETE', '/v1/sandboxes/victim');
+    await expectNothingLeft(home);
+  });
+});
+
+describe('[A16] killed while a sandbox is stopped or removed', () => {
+  test('at stop.stopped: it is stopped, and starts again', async () => {
+    const home = await daemonHome();
+    const first = await home.start({ SALLYPORT_CRASH_AT: 'stop.stopped' });
+    await create(first);
+    await first.client.json('POST', '/v1/sandboxes/victim/stop', { body: {} }).catch(() => {});
+    await first.ended;
+    const next = await home.start();
+    expect(await sandboxesOf(next)).toMatchObject([{ state: 'STOPPED' }]);
+    await next.client.json('POST', '/v1/sandboxes/victim/start');
+    expect(await sandboxesOf(next)).toMatchObject([{ state: 'READY' }]);
+    await next.client.json('DELETE', '/v1/sandboxes/victim');
+    await expectNothingLeft(home);
+  });
+
+  test.each(['remove.recorded', 'remove.container', 'remove.store'])(
+    'at %s: the next daemon finishes it',
+    async (point) => {
+      const home = await daemonHome();
+      const first = await home.start({ SALLYPORT_CRASH_AT: point });
+      await create(first);
+      await first.client.json('DELETE', '/v1/sandboxes/victim').catch(() => {});
+      await first.ended;
+      const next = await home.start();
+      expect(await sandboxesOf(next)).toEqual([]);
+      await expectNothingLeft(home);
+    },
+  );
+});
