@@ -32,7 +32,19 @@ export async function bundle() {
       chunkNames: 'chunks/[name]-[hash]',
       logLevel: 'warning',
     });
+    writeLauncher(join(root, 'dist/cli/main.js'));
   });
+}
+
+/**
+ * SECURITY: the shell calls Node with `--`. Without it Node reads a file that is named by `--env-file` anywhere on the
+ * line, before any code of ours runs, and obeys NODE_OPTIONS in it: `sally run --env-file .env` in a hostile folder would
+ * run its code on the host. To the shell the second line is an exec, to JavaScript a string and a comment.
+ */
+function writeLauncher(file) {
+  const lines = readFileSync(file, 'utf8').split('\n');
+  if (lines[0] !== '#!/usr/bin/env node') throw new Error(`${file} does not begin as expected`);
+  writeFileSync(file, ['#!/bin/sh', `':' //; exec node -- "$0" "$@"`, ...lines.slice(1)].join('\n'));
 }
 
 /** The types of what programs import. Only for a release: a checkout has the sources. */

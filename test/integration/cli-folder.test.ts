@@ -45,7 +45,7 @@ describe('sally config', () => {
 describe('a sallyport.yaml', () => {
   it('takes effect only after it was approved, once', async () => {
     const cwd = await newFolder();
-    const state = await newFolder();
+    const state = await newFolder('own');
     const env = { SALLYPORT_STATE_DIR: state };
     onTestFinished(async () => void (await sally(['daemon', 'stop'], { env })));
     await writeFile(join(cwd, 'sallyport.yaml'), `image: ${testEngine().image}\nenvs: { FROM: file }\n`);
@@ -75,7 +75,7 @@ describe('sally init', () => {
 describe('sally explain', () => {
   it('[O2] takes what create takes, needs no daemon, and makes nothing', async () => {
     const cwd = await newFolder();
-    const SALLYPORT_STATE_DIR = join(await newFolder(), 'unused');
+    const SALLYPORT_STATE_DIR = join(await newFolder('own'), 'unused');
     const args = ['explain', '--workspace', '-v', `${cwd}:/extra:ro`, '--label', 'a=b', '--json'];
     const result = await sally(args, { cwd, env: { SALLYPORT_STATE_DIR } });
     const { request, docker_run } = JSON.parse(result.stdout);
@@ -89,7 +89,7 @@ describe('sally explain', () => {
 
 describe('sally daemon', () => {
   it('starts, says what it has, shows its log, and stops', async () => {
-    const env = { SALLYPORT_STATE_DIR: await newFolder() };
+    const env = { SALLYPORT_STATE_DIR: await newFolder('own') };
     onTestFinished(async () => void (await sally(['daemon', 'stop'], { env })));
     expect(await sally(['daemon', 'status'], { env })).toMatchObject({ code: 1 });
     expect((await sally(['daemon', 'logs'], { env })).code).toBe(1);

@@ -324,7 +324,7 @@ describe('bad input', () => {
     ['a port that nobody listens on', 'tcp://127.0.0.1:1', 'connection refused'],
   ])('says what is wrong with DOCKER_HOST: %s', async (_name, dockerHost, message) => {
     // A daemon that runs already has its engine; this one has to look for it.
-    const SALLYPORT_STATE_DIR = await newFolder();
+    const SALLYPORT_STATE_DIR = await newFolder('own');
     const env = { DOCKER_HOST: dockerHost, SALLYPORT_STATE_DIR };
     const result = await sally(['run', '--', 'true'], { env });
     expect(result.code).toBe(125);

@@ -24,10 +24,12 @@ export interface RunningCli {
 }
 
 const entry = join(packageInfo().root, 'dist/cli/main.js');
+/** As the entry calls itself: without `--` Node takes some of our options for its own. */
+const program = [process.execPath, '--', entry];
 
 /** How a shell would call it. */
 export function cliLine(): string {
-  return `'${process.execPath}' '${entry}'`;
+  return program.map((word) => `'${word}'`).join(' ');
 }
 
 export function startSally(
@@ -41,7 +43,7 @@ export function startSally(
     readonly openInput?: boolean;
   } = {},
 ): RunningCli {
-  const [command = process.execPath, ...prefix] = options.command ?? [process.execPath, entry];
+  const [command = process.execPath, ...prefix] = options.command ?? program;
   const child = spawn(command, [...prefix, ...args], {
     stdio: 'pipe',
     // Not this checkout: a sallyport.yaml or the folder's own sandbox would be found here.
@@ -111,12 +113,12 @@ export function removeAfterwards(name: string): void {
   });
 }
 
-/** Empty, gone after the test, and not root's: a live workspace of root is refused. */
-export async function newFolder(): Promise<string> {
+/** Empty, and gone after the test. With `shared` not root's: a live workspace of root is refused. */
+export async function newFolder(use: 'own' | 'shared' = 'shared'): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-cli-'));
   onTestFinished(async () => {
     await rm(folder, { recursive: true, force: true });
   });
-  if (process.getuid?.() === 0) await chown(folder, 1000, 1000);
+  if (use === 'shared' && process.getuid?.() === 0) await chown(folder, 1000, 1000);
   return folder;
 }
