@@ -11,6 +11,16 @@ import { hasProgram, installDebianPackages, isRootOnDebian, must, root, run, whe
 
 const release = process.argv.includes('--release');
 
+/**
+ * Loaded when they are needed. The rest is bundled: finding and taking apart a package of the older module format takes
+ * Node longer than a command takes to run.
+ */
+const externalPackages = ['modern-tar', 'ws', 'yaml', 'zod'];
+const bundledPackages = ['commander', 'picocolors'];
+/** Bundled packages of that format call `require` for what belongs to Node. */
+const requireBanner =
+  "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);";
+
 export async function bundle() {
   return await whenChanged('dist/.inputs', ['src', 'package.json', 'scripts/build.mjs'], async () => {
     const { build } = await import('esbuild');
@@ -28,12 +38,24 @@ export async function bundle() {
       format: 'esm',
       platform: 'node',
       target: 'node20.19',
-      packages: 'external',
+      external: externalPackages,
+      banner: { js: requireBanner },
+      legalComments: 'none',
       chunkNames: 'chunks/[name]-[hash]',
       logLevel: 'warning',
     });
     writeLauncher(join(root, 'dist/cli/main.js'));
+    writeLicences();
   });
+}
+
+/** Their licences ask for it. */
+function writeLicences() {
+  const texts = bundledPackages.map((name) => {
+    const text = readFileSync(join(root, 'node_modules', name, 'LICENSE'), 'utf8');
+    return `${name}\n\n${text.trim()}\n`;
+  });
+  writeFileSync(join(root, 'dist/THIRD-PARTY.txt'), texts.join(`\n${'-'.repeat(80)}\n\n`));
 }
 
 /**
