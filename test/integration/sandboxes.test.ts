@@ -197,6 +197,20 @@ describe('refusals make nothing', () => {
     expect(box.view().container_id).toBeUndefined();
   });
 
+  test('[O2] a box that is not as it was asked for is not used', async () => {
+    const { sandboxes } = await openSandboxes({
+      tamper: (box) => ({ ...box, readOnlyRoot: false, limits: { ...box.limits, memoryBytes: 2 ** 29 } }),
+    });
+    const body = createBody.parse({ spec: { image: testEngine().image, profile: 'strict' } });
+    const box = await sandboxes.create(body);
+    await expect(box.ready()).rejects.toMatchObject({
+      code: 'isolation_missing',
+      details: { checks: ['memory', 'root'] },
+    });
+    expect(box.view()).toMatchObject({ state: 'FAILED' });
+    expect(box.view().container_id).toBeUndefined();
+  });
+
   test('a runtime that the engine lacks is refused', async () => {
     const { sandboxes } = await openSandboxes();
     await expect(sandboxes.create(createBody.parse({ spec: { runtime: 'nonsense' } }))).rejects.toMatchObject(
