@@ -3,9 +3,11 @@
 import type { IncomingMessage } from 'node:http';
 import type { z } from 'zod';
 import { SallyportError } from '../protocol/errors.ts';
+import { examine, problemLine } from '../protocol/parse-spec.ts';
+import type { Problem } from '../protocol/problems.ts';
 
 export const mostBodyBytes = 1_000_000;
-const mostIssues = 5;
+const mostProblems = 5;
 
 export async function readJson<B extends z.ZodType>(
   request: IncomingMessage,
@@ -58,32 +60,21 @@ function parse(bytes: Buffer): unknown {
 }
 
 function check<B extends z.ZodType>(schema: B, value: unknown): z.output<B> {
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  const problems = result.error.issues.slice(0, mostIssues).map(describeIssue);
-  const more = result.error.issues.length - problems.length;
-  const [first] = problems;
+  const { data, problems } = examine(schema, value);
+  if (problems.length === 0) return data as z.output<B>;
+  const shown = problems
+    .slice(0, mostProblems)
+    .map((problem): Problem => ({ ...problem, field: fieldOf(problem.path) }));
+  const more = problems.length - shown.length;
   throw new SallyportError(
     'request_invalid',
-    problems.map(({ field, reason }) => `${field} ${reason}`).join('; ') +
-      (more > 0 ? `; and ${more} more` : ''),
-    { details: { field: first?.field ?? 'body', fields: problems.map(({ field }) => field) } },
+    shown.map(problemLine).join('; ') + (more > 0 ? `; and ${more} more` : ''),
+    { details: { field: shown[0]?.field ?? 'body', fields: shown.map(({ field }) => field) } },
   );
 }
 
-function describeIssue(issue: z.core.$ZodIssue): { readonly field: string; readonly reason: string } {
-  const field = issue.path.reduce<string>(
-    (path, part) => (typeof part === 'number' ? `${path}[${part}]` : `${path}.${String(part).slice(0, 100)}`),
+const fieldOf = (path: Problem['path']): string =>
+  path.reduce<string>(
+    (field, part) => (typeof part === 'number' ? `${field}[${part}]` : `${field}.${part.slice(0, 100)}`),
     'body',
   );
-  if (issue.code !== 'unrecognized_keys') return { field, reason: wording(issue.message) };
-  const [key = ''] = issue.keys;
-  const others = issue.keys.length - 1;
-  return {
-    field: `${field}.${key.slice(0, 100)}`,
-    reason: `is not known${others > 0 ? `, nor are ${others} other keys beside it` : ''}`,
-  };
-}
-
-/** Our own messages go on from the field's name; zod's begin a sentence. */
-const wording = (message: string): string => (/^[A-Z]/.test(message) ? `is wrong: ${message}` : message);

@@ -289,8 +289,8 @@ export class BoxExec {
 }
 
 function failure(error: SallyportError): Pick<ExecRecord, 'error'> {
-  const { code, kind, message, advice } = error;
-  return { error: { code, kind, message, advice } };
+  const { code, kind, message, advice, details } = error;
+  return { error: { code, kind, message, advice, details } };
 }
 
 function endedEvent(record: ExecRecord) {
