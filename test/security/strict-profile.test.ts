@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { inspectContainer } from '../../src/engines/docker/containers/inspect.ts';
 import { label } from '../../src/protocol/labels.ts';
-import { daemonHome } from '../support/daemon.ts';
+import { daemonHome } from '../support/daemon-home.ts';
 import { belongings, makeSandbox, rawRequest } from '../support/daemon-world.ts';
 import { testEngine } from '../support/engine.ts';
 

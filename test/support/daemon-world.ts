@@ -1,6 +1,6 @@
 /** What a daemon has in the world, to be compared before and after, and ways to speak to it that the SDK does not have. */
 
-import { readFile, readdir } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -8,7 +8,7 @@ import { listNetworks } from '../../src/engines/docker/networks/list.ts';
 import { listVolumes } from '../../src/engines/docker/volumes/list.ts';
 import { label } from '../../src/protocol/labels.ts';
 import { type CreateOptions, Sandbox } from '../../src/sdk/sandbox.ts';
-import type { DaemonHome, TestDaemon } from './daemon.ts';
+import type { DaemonHome, TestDaemon } from './daemon-home.ts';
 import { testEngine } from './engine.ts';
 
 /** Ready, of the test image. */
