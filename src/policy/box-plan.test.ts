@@ -214,10 +214,10 @@ describe('planBox, strict', () => {
     ['workspace.mode', { workspace: { path: 'x', mode: 'copy' } }],
     ['mounts.0.writable', { mounts: [{ source: '/tmp/x', target: '/x', writable: true }] }],
     ['user', { user: '1000:1000' }],
-    ['memory', { limits: { memory: '257m' } }],
-    ['cpus', { limits: { cpus: 1 } }],
-    ['pids', { limits: { pids: 101 } }],
-    ['nofile', { limits: { nofile: 65537 } }],
+    ['limits.memory', { limits: { memory: '257m' } }],
+    ['limits.cpus', { limits: { cpus: 1 } }],
+    ['limits.pids', { limits: { pids: 101 } }],
+    ['limits.nofile', { limits: { nofile: 65537 } }],
   ])('[C2] refuses %s', (field, more) => {
     const given = { ...withWorkspace, mounts: [folder('/tmp/x')] };
     expect(() => plan({ ...strict, ...more }, given)).toThrow(refused(field, ''));

@@ -56,7 +56,7 @@ describe('hardenedBox', () => {
     ['pids', { pids: 101 }],
   ])('[C2] refuses to raise %s above the strict profile, and lets it be lowered', (field, more) => {
     expect(() => hardenedBox({ ...wish, profile: 'strict', ...more })).toThrow(
-      expect.objectContaining({ code: 'refused_by_policy', details: { field } }),
+      expect.objectContaining({ code: 'refused_by_policy', details: { field: `limits.${field}` } }),
     );
     const lower = hardenedBox({ ...wish, profile: 'strict', memoryBytes: 64 * 2 ** 20, cpus: 0.1, pids: 10 });
     expect(lower.limits).toMatchObject({ memoryBytes: 64 * 2 ** 20, cpus: 0.1, pids: 10 });

@@ -88,7 +88,7 @@ function decide(
   throw new SallyportError(
     'refused_by_policy',
     `${field} ${format(wished)} is more than the strict profile allows (${format(given)})`,
-    { details: { field }, advice: `Ask for at most ${format(given)}, or use the standard profile.` },
+    { details: { field: `limits.${field}` }, advice: `Ask for at most ${format(given)}, or use the standard profile.` },
   );
 }
 
@@ -97,7 +97,7 @@ function tooSmall(memoryBytes: number): SallyportError {
     'refused_by_policy',
     `memory ${formatSize(memoryBytes)} is too little to start anything`,
     {
-      details: { field: 'memory' },
+      details: { field: 'limits.memory' },
       advice: `Give at least ${formatSize(smallestMemoryBytes)}; a bare number counts bytes, 512m is 512 MiB.`,
     },
   );

@@ -3,6 +3,7 @@
  * done). "probe 1" acts on the first process, "probe child" on a child of its own, where all of it is allowed; "probe calls
  * FOLDER" tries what names no process, each in a process of its own and with all that the call needs to be done for true,
  * so that the same program says outside of the sandbox what an unfiltered process may do.
+ * "probe hoard", "probe mount" and "probe mount-cgroup" are acts of their own.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -241,12 +243,35 @@ static void knock(void) {
   printf("answer %ld\n", (long)read(fd, &byte, 1));
 }
 
+/* Takes as many as there are, says how many and what ended it, and keeps them until it is killed. */
+static void hoard(const char *what) {
+  int count = 0;
+  while (count < 200000 && (what[0] == 'i' ? inotify_init() : open("/dev/null", O_RDONLY)) >= 0) count++;
+  printf("%d %d\n", count, errno);
+  fflush(stdout);
+  for (;;) pause();
+}
+
+/* Mounts the first type that the kernel has, and opens what is in it that leads out of a container. */
+static int mount_one(const char *type, const char *data, const char *file) {
+  mkdir("/tmp/mounted", 0755);
+  if (syscall(SYS_mount, "none", "/tmp/mounted", type, 0, data) != 0) return 1;
+  return file != NULL && open(file, O_WRONLY) < 0;
+}
+
+static int mount_cgroup(void) {
+  return mount_one("cgroup", "memory", "/tmp/mounted/release_agent") && mount_one("cgroup2", NULL, "/tmp/mounted/cgroup.procs");
+}
+
 int main(int argc, char **argv) {
   if (argc < 2) return 2;
   if (strcmp(argv[1], "calls") == 0) {
     folder = argc > 2 ? argv[2] : "/tmp";
     try_calls();
   } else if (strcmp(argv[1], "knock") == 0) knock();
+  else if (strcmp(argv[1], "hoard") == 0) hoard(argv[2]);
+  else if (strcmp(argv[1], "mount") == 0) return mount_one("tmpfs", NULL, NULL);
+  else if (strcmp(argv[1], "mount-cgroup") == 0) return mount_cgroup();
   else if (strcmp(argv[1], "child") != 0) act_on(atoi(argv[1]));
   else {
     pid_t child = fork();
