@@ -6,6 +6,7 @@
  */
 
 import { deferred } from '../lib/deferred.ts';
+import { signalName, signalNumber } from '../lib/signals.ts';
 import type { Exec, ExecRequest, ExecResult } from '../porter/exec.ts';
 import type { OutputSink } from '../porter/output-sink.ts';
 import type { KnownExec, Porter } from '../porter/porter.ts';
@@ -18,7 +19,6 @@ import { InputRelay } from './input-relay.ts';
 import type { ExecLog, SandboxStore } from './ports.ts';
 import { Presence } from './presence.ts';
 import type { ExecRecord } from './records.ts';
-import { signalName, signalNumber } from './signals.ts';
 
 const graceMs = 5000;
 
@@ -289,8 +289,8 @@ export class BoxExec {
 }
 
 function failure(error: SallyportError): Pick<ExecRecord, 'error'> {
-  const { code, kind, message, advice } = error;
-  return { error: { code, kind, message, advice } };
+  const { code, kind, message, advice, details } = error;
+  return { error: { code, kind, message, advice, details } };
 }
 
 function endedEvent(record: ExecRecord) {

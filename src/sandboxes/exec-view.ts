@@ -1,8 +1,8 @@
 /** An exec as the API shows it. */
 
+import { signalName } from '../lib/signals.ts';
 import type { ExecView } from '../protocol/views.ts';
 import type { ExecRecord } from './records.ts';
-import { signalName } from './signals.ts';
 
 export function execView(record: ExecRecord): ExecView {
   return {
@@ -27,9 +27,14 @@ export function execView(record: ExecRecord): ExecView {
     ...(record.userCpuMs === undefined ? {} : { user_cpu_ms: record.userCpuMs }),
     ...(record.systemCpuMs === undefined ? {} : { system_cpu_ms: record.systemCpuMs }),
     ...(record.maxRssBytes === undefined ? {} : { max_rss_bytes: record.maxRssBytes }),
-    ...(record.error === undefined ? {} : { error: { ...record.error, details: {} } }),
+    ...(record.error === undefined ? {} : { error: errorView(record.error) }),
     ...ending(record),
   };
+}
+
+/** With its details: whoever shows it tells a program that is missing from one that may not be executed. */
+function errorView({ details = {}, ...error }: NonNullable<ExecRecord['error']>): ExecView['error'] {
+  return { ...error, details: { ...details } as NonNullable<ExecView['error']>['details'] };
 }
 
 function ending({ startedAt, endedAt }: ExecRecord): Pick<ExecView, 'ended_at' | 'duration_ms'> {

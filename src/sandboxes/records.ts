@@ -1,7 +1,7 @@
 /** What is remembered of a sandbox and of an exec. The store writes it down as it is; views show a part of it. */
 
 import type { BoxPlan } from '../policy/box-plan.ts';
-import type { ErrorCode, ErrorKind } from '../protocol/errors.ts';
+import type { ErrorCode, ErrorDetails, ErrorKind } from '../protocol/errors.ts';
 import type { ExecId, SandboxId } from '../protocol/ids.ts';
 import type { Spec } from '../protocol/spec.ts';
 import type { ExecState, SandboxState } from '../protocol/states.ts';
@@ -69,6 +69,7 @@ export interface ExecRecord {
     readonly kind: ErrorKind;
     readonly message: string;
     readonly advice: string;
+    readonly details?: ErrorDetails;
   };
 }
 

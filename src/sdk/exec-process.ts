@@ -27,6 +27,8 @@ export interface ProcessOptions {
   /** It was started here, so it ends with this object. */
   readonly owned: boolean;
   readonly stdin: boolean;
+  /** Where to begin in its output; absent: at its beginning. */
+  readonly from?: { readonly stdout: number; readonly stderr: number };
   readonly signal?: AbortSignal;
 }
 
@@ -42,8 +44,8 @@ export class ExecProcess implements AsyncDisposable {
   readonly stderr: ByteChannel;
   readonly #options: ProcessOptions;
   readonly #stdin = new StdinStream();
-  readonly #over = deferred<void>();
-  readonly #offsets = { stdout: 0, stderr: 0 };
+  readonly #over = deferred<ExecView>();
+  readonly #offsets: { stdout: number; stderr: number };
   readonly #path: string;
   #socket: WebSocket | undefined;
   #greeted = false;
@@ -53,6 +55,7 @@ export class ExecProcess implements AsyncDisposable {
 
   constructor(options: ProcessOptions) {
     this.#options = options;
+    this.#offsets = { stdout: 0, stderr: 0, ...options.from };
     this.id = options.exec;
     this.#path = `/v1/sandboxes/${segment(options.sandbox)}/execs/${segment(options.exec)}`;
     this.stdout = new ByteChannel(() => this.#balance());
@@ -87,6 +90,11 @@ export class ExecProcess implements AsyncDisposable {
     const outcome = outcomeOf(await this.#options.client.json<ExecResultView>('GET', `${this.#path}/wait`));
     if (options.check === true && outcome.exitCode !== 0) throw new CommandFailedError(outcome);
     return outcome;
+  }
+
+  /** How it ended, without its output: for whoever reads the channels. Rejects when the connection is given up. */
+  async ended(): Promise<ExecView> {
+    return await this.#over.promise;
   }
 
   /** TERM to everything that it started, KILL after the grace; resolves when all is dead. */
@@ -201,7 +209,7 @@ export class ExecProcess implements AsyncDisposable {
         this.#dropped += message.bytes;
         return;
       case 'exit':
-        this.#finish();
+        this.#finish(message.exec);
     }
   }
 
@@ -225,14 +233,15 @@ export class ExecProcess implements AsyncDisposable {
     else if (!tooMuch && socket.isPaused) socket.resume();
   }
 
-  #finish(failure?: Error): void {
+  #finish(how: ExecView | Error): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    const failure = how instanceof Error ? how : undefined;
     this.stdout.end(failure);
     this.stderr.end(failure);
     this.#stdin.close();
-    if (failure === undefined) this.#over.resolve();
-    else this.#over.reject(failure);
+    if (how instanceof Error) this.#over.reject(how);
+    else this.#over.resolve(how);
     const socket = this.#socket;
     if (socket === undefined) return;
     if (failure === undefined && !this.#left) {
