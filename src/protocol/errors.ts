@@ -337,11 +337,6 @@ export const errorRegistry = {
     summary: 'Another daemon uses this state folder already.',
     advice: 'Use that one, or choose another folder with SALLYPORT_STATE_DIR.',
   },
-  daemon_stopping: {
-    kind: 'unavailable',
-    summary: 'The daemon is about to stop and takes nothing new.',
-    advice: 'Ask again; the next call starts a new daemon.',
-  },
   daemon_unreachable: {
     kind: 'unavailable',
     summary: 'No daemon answers, and none was to be started.',

@@ -42,6 +42,10 @@ export class SandboxExecs {
     });
   }
 
+  forget(id: ExecId): void {
+    this.#execs.delete(id);
+  }
+
   start(
     porter: Porter,
     sandbox: SandboxRecord,

@@ -104,7 +104,7 @@ export class ExecJournal {
     }
     replaceFile(this.#path, kept.toReversed().join(''));
     // Records that all must stay may be longer than the limit.
-    this.#compactAt = Math.max(this.#limits.bytes, 2 * bytes);
+    this.#compactAt = Math.max(this.#limits.bytes, bytes / keptShare);
     this.#ended = ended;
     for (const id of dropped) {
       this.#records.delete(id);

@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { bundleProgram } from '../../test/support/child-program.ts';
 import { temporaryFolder } from '../../test/support/little-engine.ts';
 import { bytesAt } from '../../test/support/log-bytes.ts';
+import type { WriterArguments } from '../../test/support/log-writer.ts';
 import { openExecLog } from './exec-log.ts';
 import { channels } from './exec-log-reader.ts';
 import type { Offsets } from './segment.ts';
@@ -14,7 +15,7 @@ import type { Offsets } from './segment.ts';
 const rounds = 30;
 
 /** Writes until it has acknowledged so many times, and is killed then, whatever it is doing. */
-async function writeAndKill(program: string, args: readonly string[], lines: number) {
+async function writeAndKill(program: string, args: WriterArguments, lines: number) {
   const child = spawn(process.execPath, [program, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
   const gone = once(child, 'exit');
   const safe: Offsets = { stdout: 0, stderr: 0 };
@@ -46,7 +47,11 @@ describe('the log of an exec whose daemon is killed', () => {
         before = { stdout: 0, stderr: 0 };
       }
       const lines = 1 + Math.floor(Math.random() * 150);
-      const args = [folder, String(Math.floor(Math.random() * 2 ** 30)), JSON.stringify(limits)];
+      const args: WriterArguments = [
+        folder,
+        String(Math.floor(Math.random() * 2 ** 30)),
+        JSON.stringify(limits),
+      ];
       const { begun, safe } = await writeAndKill(outfile, args, lines);
       expect(begun).toEqual(before);
 

@@ -5,7 +5,7 @@
  * Nothing is made on disk before the first byte. One write is under way at a time; what arrives meanwhile goes with the next.
  */
 
-import { mkdir, readdir } from 'node:fs/promises';
+import { mkdirSync, readdirSync } from 'node:fs';
 import { type Deferred, deferred } from '../lib/deferred.ts';
 import type { Channel } from '../porter/output-sink.ts';
 import { SallyportError } from '../protocol/errors.ts';
@@ -50,7 +50,7 @@ interface Pending {
 export interface ExecLogOptions {
   /** The exec has ended, so nothing more will come. */
   readonly over?: boolean;
-  /** At `end()`, or at once for one that is over. */
+  /** At `end()`. */
   readonly onEnd?: (log: ExecLogFiles) => void;
   readonly limits?: ExecLogLimits;
 }
@@ -58,7 +58,7 @@ export interface ExecLogOptions {
 export async function openExecLog(folder: string, options: ExecLogOptions = {}): Promise<ExecLogFiles> {
   const segments: Segment[] = [];
   try {
-    for (const number of await segmentNumbers(folder)) {
+    for (const number of segmentNumbers(folder)) {
       const segment = await repairSegment(folder, number);
       if (segment) segments.push(segment);
     }
@@ -68,9 +68,9 @@ export async function openExecLog(folder: string, options: ExecLogOptions = {}):
   return new ExecLogFiles(folder, segments, options);
 }
 
-async function segmentNumbers(folder: string): Promise<number[]> {
+function segmentNumbers(folder: string): number[] {
   try {
-    const names = await readdir(folder);
+    const names = readdirSync(folder);
     const numbers = names.flatMap((name) => /^(\d{6,})\.(?:out|idx)$/.exec(name)?.[1] ?? []).map(Number);
     return [...new Set(numbers)].sort((a, b) => a - b);
   } catch (error) {
@@ -118,7 +118,6 @@ export class ExecLogFiles implements ExecLog {
       closed: () => this.#closed,
       changed: (signal) => this.#changed.wait(signal),
     };
-    if (this.#over) options.onEnd?.(this);
   }
 
   async write(channel: Channel, offset: number, data: Buffer): Promise<void> {
@@ -159,7 +158,7 @@ export class ExecLogFiles implements ExecLog {
     if (this.#over) return;
     this.#over = true;
     this.#changed.ring();
-    await this.#closeFiles();
+    this.#closeFiles();
     this.#onEnd?.(this);
   }
 
@@ -169,7 +168,7 @@ export class ExecLogFiles implements ExecLog {
     this.#released.ring();
     while (this.#draining) await this.#draining;
     this.#changed.ring();
-    await this.#closeFiles();
+    this.#closeFiles();
   }
 
   /** Output is read from the disk from now on. */
@@ -229,8 +228,8 @@ export class ExecLogFiles implements ExecLog {
       this.#writer ??= new SegmentWriter(this.#folder, last);
       return this.#writer;
     }
-    await this.#closeFiles();
-    if (!last) await mkdir(this.#folder, { recursive: true, mode: folderMode });
+    this.#closeFiles();
+    if (!last) mkdirSync(this.#folder, { recursive: true, mode: folderMode });
     await this.#dropMiddle();
     const segment = emptySegment((last?.number ?? -1) + 1, this.stored);
     this.#segments.push(segment);
@@ -283,10 +282,9 @@ export class ExecLogFiles implements ExecLog {
     return { chunks, finished };
   }
 
-  async #closeFiles(): Promise<void> {
-    const writer = this.#writer;
+  #closeFiles(): void {
+    this.#writer?.close();
     this.#writer = undefined;
-    await writer?.close();
   }
 }
 

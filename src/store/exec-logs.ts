@@ -24,10 +24,15 @@ export class ExecLogs {
     const log = openExecLog(folder, { over, onEnd: (ended) => this.#keepEnded(exec, ended) });
     const entry = { sandbox, log };
     this.#open.set(exec, entry);
-    log.catch(() => {
-      // The next one who asks tries again.
-      if (this.#open.get(exec) === entry) this.#open.delete(exec);
-    });
+    log.then(
+      (opened) => {
+        if (over) this.#keepEnded(exec, opened);
+      },
+      () => {
+        // The next one who asks tries again.
+        if (this.#open.get(exec) === entry) this.#open.delete(exec);
+      },
+    );
     return log;
   }
 

@@ -1,7 +1,11 @@
-/** Writes to one segment, data before index. What it was told to write is known to the segment only when both are done. */
+/**
+ * Writes to one segment, data before index. What it was told to write is known to the segment only when both are done.
+ *
+ * Data is written on another thread. Opening and closing is done here: it is short, and most commands print a few lines, whose
+ * time would go into waiting for threads.
+ */
 
-import { writev } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { closeSync, openSync, writev } from 'node:fs';
 import {
   addRun,
   dataFile,
@@ -23,8 +27,8 @@ export interface Chunk {
 export class SegmentWriter {
   readonly segment: Segment;
   readonly #folder: string;
-  #data: FileHandle | undefined;
-  #index: FileHandle | undefined;
+  #data: number | undefined;
+  #index: number | undefined;
 
   constructor(folder: string, segment: Segment) {
     this.#folder = folder;
@@ -33,25 +37,26 @@ export class SegmentWriter {
 
   async write(chunks: readonly Chunk[]): Promise<void> {
     const { segment } = this;
-    this.#data ??= await openForWriting(dataFile(this.#folder, segment.number));
+    this.#data ??= openForWriting(dataFile(this.#folder, segment.number));
     await writeAll(
-      this.#data.fd,
+      this.#data,
       chunks.map((chunk) => chunk.data),
       segment.bytes,
     );
     const runs = joined(chunks);
-    this.#index ??= await openForWriting(indexFile(this.#folder, segment.number));
+    this.#index ??= openForWriting(indexFile(this.#folder, segment.number));
     const begun = segment.runs > 0 ? '' : startLine(segment.start);
     const position = begun === '' ? lineBytes * (segment.runs + 1) : 0;
-    await writeAll(this.#index.fd, [Buffer.from(begun + runs.map(runLine).join(''))], position);
+    await writeAll(this.#index, [Buffer.from(begun + runs.map(runLine).join(''))], position);
     for (const run of runs) addRun(segment, run);
   }
 
-  async close(): Promise<void> {
+  /** Not while a write is under way. */
+  close(): void {
     const files = [this.#data, this.#index];
     this.#data = undefined;
     this.#index = undefined;
-    for (const file of files) await file?.close();
+    for (const file of files) if (file !== undefined) closeSync(file);
   }
 }
 
@@ -67,12 +72,12 @@ function joined(chunks: readonly Chunk[]): Run[] {
 }
 
 /** Not for appending: a position is given with every write, so that what a failed one left behind is overwritten. */
-async function openForWriting(path: string): Promise<FileHandle> {
+function openForWriting(path: string): number {
   try {
-    return await open(path, 'r+');
+    return openSync(path, 'r+');
   } catch (error) {
     if (errno(error) !== 'ENOENT') throw error;
-    return await open(path, 'wx', fileMode);
+    return openSync(path, 'wx', fileMode);
   }
 }
 

@@ -1,17 +1,14 @@
 /** A process that writes to an exec's log until it is killed: says on stdout, byte for byte, what it was told is safe. */
 
 import { writeSync } from 'node:fs';
-import { openExecLog } from '../../src/store/exec-log.ts';
+import { type ExecLogLimits, openExecLog } from '../../src/store/exec-log.ts';
 import { channels } from '../../src/store/exec-log-reader.ts';
 import { bytesAt } from './log-bytes.ts';
 
-const [folder = '', seedText = '0', limitsText = '{}'] = process.argv.slice(2);
-const limits = JSON.parse(limitsText) as {
-  segmentBytes: number;
-  segmentRuns: number;
-  segments: number;
-  recentBytes: number;
-};
+export type WriterArguments = readonly [folder: string, seed: string, limits: string];
+
+const [folder, seedText, limitsText] = process.argv.slice(2) as unknown as WriterArguments;
+const limits = JSON.parse(limitsText) as ExecLogLimits;
 
 let seed = Number(seedText);
 const random = (below: number): number => {
