@@ -1,6 +1,7 @@
 /**
  * The numbered events of one owner's daemons, on disk. A number is given once; an event is in the file before anybody hears
- * of it. Readers read the files at their own pace and cost no memory: a slow one slows nobody.
+ * of it. Readers that keep up are given the last events from memory, which they share; others read the files at their own
+ * pace. A slow one costs no memory and slows nobody.
  */
 
 import { SallyportError } from '../protocol/errors.ts';
@@ -17,6 +18,7 @@ import {
   saveReserved,
 } from './event-files.ts';
 import { readEvents } from './event-reader.ts';
+import { RecentEvents } from './recent-events.ts';
 import { provideFolder } from './state-folder.ts';
 import { stoppable } from './stoppable.ts';
 
@@ -34,6 +36,7 @@ export class EventLogFiles implements EventLog {
   readonly #folder: string;
   readonly #limits: EventLogLimits;
   readonly #bell = new Bell();
+  readonly #recent = new RecentEvents();
   /** First sequence of each file, oldest first. */
   readonly #files: number[];
   #sequence: number;
@@ -75,8 +78,10 @@ export class EventLogFiles implements EventLog {
     const sequence = this.#sequence + 1;
     const file = this.#fileFor(sequence);
     const event = { sequence, at: new Date().toISOString(), ...draft } as SallyEvent;
-    file.append(JSON.stringify(event));
+    const line = JSON.stringify(event);
+    file.append(line);
     this.#sequence = sequence;
+    this.#recent.add(event, line.length);
     this.#bell.ring();
     return event;
   }
@@ -100,6 +105,7 @@ export class EventLogFiles implements EventLog {
         readEvents(
           {
             folder: this.#folder,
+            recent: (sequence) => this.#recent.get(sequence),
             fileOf: (sequence) => this.#files.findLast((first) => first <= sequence),
             isNewest: (first) => this.#files.at(-1) === first,
             last: () => this.#sequence,

@@ -1,4 +1,7 @@
-/** One reader of the event log: from file to file, in blocks, never holding more than a block and the event it is at. */
+/**
+ * One reader of the event log: from file to file, in blocks, never holding more than a block and the event it is at. Once it
+ * has caught up it is given what comes from memory, until it falls behind again.
+ */
 
 import { type FileHandle, open } from 'node:fs/promises';
 import type { SallyportError } from '../protocol/errors.ts';
@@ -8,6 +11,8 @@ import { errno, stateFailure } from './state-failure.ts';
 
 export interface EventSource {
   readonly folder: string;
+  /** An event that is still in memory; the last one always is. */
+  recent(sequence: number): SallyEvent | undefined;
   /** The file in which an event of this number is, or will be. */
   fileOf(sequence: number): number | undefined;
   isNewest(first: number): boolean;
@@ -32,18 +37,22 @@ export async function* readEvents(
       await source.changed(signal);
       continue;
     }
+    const recent = source.recent(last + 1);
+    if (recent !== undefined) {
+      last = recent.sequence;
+      yield recent;
+      continue;
+    }
     const first = source.fileOf(last + 1);
     if (first === undefined) throw source.gone(last);
     for await (const event of readFile(source, first, last, signal)) {
       last = event.sequence;
       yield event;
     }
-    // Numbers that no file has, because a newer one begins after them: they are lost.
-    if (!signal.aborted && last < source.last() && source.fileOf(last + 1) === first) throw source.gone(last);
   }
 }
 
-/** What comes after `since` in one file, until there is a newer one and this one is read to its end. */
+/** What comes after `since` in one file, to its end as it is now. */
 async function* readFile(
   source: EventSource,
   first: number,
@@ -54,22 +63,19 @@ async function* readFile(
   const file = await openFile(source, first, since);
   try {
     const lines = new LineReader(file);
-    while (!signal.aborted) {
-      // Asked before reading: what is appended in between is then read in the next round.
-      const complete = !source.isNewest(first) || source.over();
-      const target = source.last();
-      for (let line = await lines.next(); line !== undefined; line = await lines.next()) {
-        const sequence = sequenceOf(line);
-        if (sequence !== undefined && sequence <= last) continue;
-        if (sequence !== last + 1) throw source.gone(last);
-        last = sequence;
-        yield JSON.parse(line) as SallyEvent;
-        if (signal.aborted) return;
-      }
-      if (complete) return;
-      if (last < target) throw source.gone(last);
-      if (last >= source.last()) await source.changed(signal);
+    // Asked before reading: all of them must be in this file, unless a newer one was begun.
+    const isNewest = source.isNewest(first);
+    const target = source.last();
+    for (let line = await lines.next(); line !== undefined; line = await lines.next()) {
+      const sequence = sequenceOf(line);
+      if (sequence !== undefined && sequence <= last) continue;
+      if (sequence !== last + 1) throw source.gone(last);
+      last = sequence;
+      yield JSON.parse(line) as SallyEvent;
+      if (signal.aborted) return;
     }
+    // Numbers that no file has, because a newer one begins after them: they are lost.
+    if (last < target && (isNewest || source.fileOf(last + 1) === first)) throw source.gone(last);
   } finally {
     await file.close();
   }
