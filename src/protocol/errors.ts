@@ -210,6 +210,11 @@ export const errorRegistry = {
     summary: 'The sandbox holds changes that were not brought back.',
     advice: 'Copy them out first, or remove it with `--force`.',
   },
+  isolation_missing: {
+    kind: 'unsupported',
+    summary: 'The engine did not do what it was asked: read back from inside, something is not in force.',
+    advice: 'The sandbox was not used. `sally doctor` shows what this engine enforces.',
+  },
   sandbox_limit: {
     kind: 'exhausted',
     summary: 'There are as many sandboxes as there may be.',

@@ -10,6 +10,8 @@ export interface Expectation {
   readonly expected: string;
   /** Undefined where the runtime does not show it. */
   readonly find: (shown: Shown) => string | undefined;
+  /** Where the kernel may round; else both must be equal. */
+  readonly fits?: (found: string) => boolean;
 }
 
 export function expectations(record: SandboxRecord, porterMount: string): readonly Expectation[] {
@@ -27,9 +29,19 @@ export function expectations(record: SandboxRecord, porterMount: string): readon
     })),
     { name: 'no new privileges', expected: '1', find: status('NoNewPrivs') },
     { name: 'seccomp', expected: '2', find: seccomp },
-    { name: 'memory', expected: String(limits.memoryBytes), find: memory },
+    {
+      name: 'memory',
+      expected: String(limits.memoryBytes),
+      find: memory,
+      fits: (found) => isRounded(Number(found), limits.memoryBytes, largestPageBytes),
+    },
     { name: 'processes', expected: String(limits.pids), find: pids },
-    { name: 'cpus', expected: String(limits.cpus), find: cpus },
+    {
+      name: 'cpus',
+      expected: String(limits.cpus),
+      find: cpus,
+      fits: (found) => isRounded(Number(found), limits.cpus, quotaStep),
+    },
     { name: 'core files', expected: '0', find: limit('Max core file size') },
     { name: 'interfaces', expected: 'lo', find: interfaces },
     { name: 'root', expected: strict ? 'ro' : 'rw', find: (shown) => mountMode(shown, '/') },
@@ -42,6 +54,15 @@ export function expectations(record: SandboxRecord, porterMount: string): readon
     })),
   ];
 }
+
+/** Limits of memory are whole pages. */
+const largestPageBytes = 65_536;
+/** Limits of processors are whole microseconds in a period of 100 ms. */
+const quotaStep = 1e-5;
+
+/** Down, and by less than a step: never up. The smallest part is for sums of fractions. */
+const isRounded = (found: number, expected: number, step: number): boolean =>
+  found <= expected + step * 1e-6 && expected - found < step;
 
 /** Real, effective, saved and of the file system: all four the same. */
 const numbers = (id: number): string => `${id} ${id} ${id} ${id}`;

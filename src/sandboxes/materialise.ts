@@ -10,6 +10,7 @@ import type { BoxLink } from './box-link.ts';
 import type { BoxDoor } from './ports.ts';
 import type { SandboxRecord } from './records.ts';
 import { Saga } from './saga.ts';
+import { requireInForce } from './verify.ts';
 import { copyWorkspace } from './workspace-copy.ts';
 import type { SandboxWorld, Tell } from './world.ts';
 
@@ -74,7 +75,7 @@ async function copyIn(
   checkpoint('create.copied');
 }
 
-/** From a container that does not run to a porter that answers. */
+/** From a container that does not run to a porter that answers, in a box that is as it was asked for. */
 export async function startBox(
   world: SandboxWorld,
   work: Pick<Materialisation, 'record' | 'linkTo' | 'signal'>,
@@ -91,6 +92,7 @@ export async function startBox(
     await engine.start(containerId, work.signal);
     checkpoint('create.started');
     await link.greet(door, work.signal);
+    await requireInForce(await link.porter(), work.record());
   } catch (error) {
     door.destroy();
     link.close();

@@ -109,6 +109,8 @@ export interface BoxImages {
   ): Promise<ProvidedImage>;
   /** The same image with a passwd and a group entry, a home and a working directory for this user; made once, then cached. */
   forUser(image: ProvidedImage, home: BoxHome, signal?: AbortSignal): Promise<string>;
+  /** Takes away those of them whose own image is gone. Returns how many. */
+  pruneDerived(): Promise<number>;
 }
 
 /** The numbered events of one owner's daemons. */

@@ -153,6 +153,7 @@ export class Sandboxes {
       if (!options.dryRun) await sandbox.remove({ force: false });
       report.push({ id: sandbox.id, name: sandbox.name, why, removed: !options.dryRun });
     }
+    if (!options.dryRun) await this.#world.images.pruneDerived();
     return report;
   }
 

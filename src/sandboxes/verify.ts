@@ -32,10 +32,21 @@ export async function verifyBox(porter: Porter, record: SandboxRecord): Promise<
   return { ok: checks.every(({ status }) => status !== 'failed'), checks };
 }
 
-function check({ name, expected, find }: Expectation, shown: Shown): VerifyView['checks'][number] {
+/** Fails closed: a box in which something is not as it was asked for is not used. */
+export async function requireInForce(porter: Porter, record: SandboxRecord): Promise<void> {
+  const { checks } = await verifyBox(porter, record);
+  const failed = checks.filter(({ status }) => status === 'failed');
+  if (failed.length === 0) return;
+  const list = failed.map(({ name, expected, found }) => `${name} is ${found}, not ${expected}`);
+  throw new SallyportError('isolation_missing', `in sandbox ${record.name} ${list.join('; ')}`, {
+    details: { sandbox: record.name, checks: failed.map(({ name }) => name) },
+  });
+}
+
+function check({ name, expected, find, fits }: Expectation, shown: Shown): VerifyView['checks'][number] {
   const found = find(shown);
   if (found === undefined) return { name, expected, found: 'not shown by this runtime', status: 'unknown' };
-  return { name, expected, found, status: found === expected ? 'ok' : 'failed' };
+  return { name, expected, found, status: (fits?.(found) ?? found === expected) ? 'ok' : 'failed' };
 }
 
 async function show(porter: Porter): Promise<Shown> {

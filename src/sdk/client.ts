@@ -22,6 +22,8 @@ export interface ConnectionOptions {
   readonly startDaemon?: boolean;
   /** True: use the daemon whatever engine it has, also another one than the environment names. */
   readonly anyEngine?: boolean;
+  /** What it says its version is. Absent: that of this package. */
+  readonly version?: string;
 }
 
 export type QueryValues = Readonly<
@@ -57,7 +59,7 @@ export class DaemonClient {
     this.#socketPath = join(stateDir, 'daemon.sock');
     this.#transport = new Transport(this.#socketPath);
     const { engineEnvironment } = read;
-    const { version } = packageInfo();
+    const version = options.version ?? packageInfo().version;
     this.#words = writeClientHeader(
       options.anyEngine === true ? { version } : { version, engineEnvironment },
     );

@@ -31,6 +31,7 @@ export class Transport {
   async send(call: Call): Promise<IncomingMessage> {
     const { method, path, headers = {}, body, signal } = call;
     signal?.throwIfAborted();
+    if (method !== 'GET') await turnOfTheLoop();
     const outgoing = request({
       socketPath: this.#socketPath,
       agent: this.#agent,
@@ -64,6 +65,16 @@ export class Transport {
   close(): void {
     this.#agent.destroy();
   }
+}
+
+/**
+ * A daemon that is gone has closed its connections, but this program may not have looked yet. Once it has, none of them is
+ * used for a request that nobody could repeat.
+ */
+async function turnOfTheLoop(): Promise<void> {
+  // The first one may come before anything was looked at.
+  await new Promise((resolve) => setImmediate(resolve));
+  await new Promise((resolve) => setImmediate(resolve));
 }
 
 async function sendBody(outgoing: ReturnType<typeof request>, body: Call['body']): Promise<void> {

@@ -85,7 +85,7 @@ describe('a sandbox', () => {
   test('[G5] tells a death for want of memory from any other kill', async () => {
     const { make } = await openSandboxes();
     const box = await make({ spec: { limits: { memory: '64m' } } });
-    const fill = 'x=$(head -c 200000000 /dev/zero | tr "\\0" x); echo ${#x}';
+    const fill = 'x=$(head -c 200000000 /dev/zero | tr "\\0" x); echo "$x" | wc -c';
     const eaten = await runInSandbox(box, ['sh', '-c', fill]);
     expect(eaten.exec).toMatchObject({ oom_killed: true });
     const killed = await runInSandbox(box, ['sh', '-c', 'kill -9 $$']);
@@ -193,6 +193,20 @@ describe('refusals make nothing', () => {
     const { sandboxes } = await openSandboxes();
     const box = await sandboxes.create(createBody.parse({ spec: { image: 'localhost:1/nothing:here' } }));
     await expect(box.ready()).rejects.toMatchObject({ code: 'image_pull_failed' });
+    expect(box.view()).toMatchObject({ state: 'FAILED' });
+    expect(box.view().container_id).toBeUndefined();
+  });
+
+  test('[O2] a box that is not as it was asked for is not used', async () => {
+    const { sandboxes } = await openSandboxes({
+      tamper: (box) => ({ ...box, readOnlyRoot: false, limits: { ...box.limits, memoryBytes: 2 ** 29 } }),
+    });
+    const body = createBody.parse({ spec: { image: testEngine().image, profile: 'strict' } });
+    const box = await sandboxes.create(body);
+    await expect(box.ready()).rejects.toMatchObject({
+      code: 'isolation_missing',
+      details: { checks: ['memory', 'root'] },
+    });
     expect(box.view()).toMatchObject({ state: 'FAILED' });
     expect(box.view().container_id).toBeUndefined();
   });

@@ -203,7 +203,12 @@ function userImagesOn(name: 'docker' | 'podman', get: () => EngineConnection): v
     const { uid, gid } = home;
     const { files } = await boxOf(get(), await userImage(get(), image, home), home);
     expect(await files.stat('/home/sally')).toMatchObject({ uid, gid, mode: 0o700 });
-    expect(await files.stat('/home/sally/of-root')).toMatchObject({ uid: 0, gid: 0, mode: 0o600, size: 4 });
+    expect(await files.stat('/home/sally/of-root')).toMatchObject({
+      uid: 0,
+      gid: 0,
+      mode: 0o600,
+      sizeBytes: 4,
+    });
     const atRoot = newHome({ home: '/tmp', workdir: '/' });
     const plain = await boxOf(get(), await userImage(get(), image, atRoot), atRoot);
     expect(await plain.files.stat('/')).toMatchObject({ uid: 0 });
@@ -347,7 +352,7 @@ function userImagesOn(name: 'docker' | 'podman', get: () => EngineConnection): v
   });
 
   it('are refused where the home of the image is no folder', async () => {
-    const image = await scratch(get(), [folder('home'), link('home/sally', '/etc')]);
+    const image = await scratch(get(), [folder('data'), folder('home'), link('home/sally', '/data')]);
     const home = newHome();
     await expect(dockerBoxImages(get()).forUser(image, home)).rejects.toMatchObject({
       code: 'refused_by_policy',

@@ -1,9 +1,10 @@
 /** The package as users get it: packed, installed into a clean prefix from the tarball, and used from there. */
 
 import { execFile } from 'node:child_process';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { packageInfo } from '../../src/lib/package-root.ts';
@@ -29,6 +30,8 @@ describe.runIf(canBuildBoth)('the package', () => {
     prefix = join(folder, 'prefix');
     await execute('npm', ['pack', '--pack-destination', folder], { cwd: root });
     tarball = join(folder, (await readdir(folder)).find((name) => name.endsWith('.tgz')) ?? '');
+    await writeFile(join(folder, 'package.json'), '{"type":"module"}');
+    await execute('npm', ['install', '--no-audit', '--no-fund', tarball], { cwd: folder });
     await execute('npm', ['install', '--global', '--prefix', prefix, '--no-audit', '--no-fund', tarball], {
       cwd: folder,
     });
@@ -53,7 +56,9 @@ describe.runIf(canBuildBoth)('the package', () => {
     }
     expect(
       files.filter(
-        (file) => /\.(ts|c|h|test\.js)$|\/test\/|\/src\//.test(file) && !file.startsWith('package/images/'),
+        (file) =>
+          /(?<!\.d)\.ts$|\.(c|h|test\.js)$|\/test\/|\/src\//.test(file) &&
+          !file.startsWith('package/images/'),
       ),
     ).toEqual([]);
   });
@@ -66,6 +71,84 @@ describe.runIf(canBuildBoth)('the package', () => {
       expect(result).toMatchObject({ code: 0, stdout: 'uid=64000 gid=64000 groups=64000\n' });
     },
   );
+
+  it('is imported by programs without loading daemon, engine, schemas or WebSockets', async () => {
+    const program = join(folder, 'modules.mjs');
+    await writeFile(
+      program,
+      `const { Sandbox } = await import('sallyport');
+      if (typeof Sandbox.create !== 'function') throw new Error('no Sandbox');`,
+    );
+    const hook = join(folder, 'hook.mjs');
+    await writeFile(
+      hook,
+      `import { register } from 'node:module';
+      register('data:text/javascript,' + encodeURIComponent(\`
+        import { appendFileSync } from 'node:fs';
+        export async function load(url, context, next) {
+          appendFileSync(\${JSON.stringify(process.env.LOADED)}, url + '\\n');
+          return next(url, context);
+        }\`));`,
+    );
+    const list = join(folder, 'loaded.txt');
+    await execute(process.execPath, ['--import', hook, program], {
+      cwd: folder,
+      env: { ...process.env, LOADED: list },
+    });
+    const files = (await readFile(list, 'utf8'))
+      .trim()
+      .split('\n')
+      .filter((url) => url.startsWith('file:'));
+    const ours = files.filter((url) => url.includes('/node_modules/sallyport/'));
+    expect(ours.some((url) => url.endsWith('/dist/sdk/index.js'))).toBe(true);
+    expect(files.filter((url) => /node_modules\/(?!sallyport\/)/.test(url))).toEqual([]);
+    const code = await Promise.all(ours.map((url) => readFile(fileURLToPath(url), 'utf8')));
+    for (const part of [
+      'src/daemon/',
+      'src/engines/',
+      'src/sandboxes/',
+      'src/store/',
+      'src/setup/',
+      'src/images/',
+    ]) {
+      expect(
+        code.some((text) => text.includes(`// ${part}`)),
+        part,
+      ).toBe(false);
+    }
+    expect(code.some((text) => text.includes('// src/sdk/'))).toBe(true);
+  });
+
+  it('has types that a strict program understands, and that refuse what is wrong', async () => {
+    const check = async (text: string): Promise<string> => {
+      await writeFile(join(folder, 'use.ts'), text);
+      const options = [
+        '--noEmit',
+        '--strict',
+        '--module',
+        'nodenext',
+        '--target',
+        'es2022',
+        '--lib',
+        'es2023,esnext.disposable',
+      ];
+      const types = ['--types', 'node', '--typeRoots', join(root, 'node_modules/@types')];
+      const { stdout } = await execute(
+        process.execPath,
+        [join(root, 'node_modules/typescript/bin/tsc'), ...options, ...types, 'use.ts'],
+        { cwd: folder },
+      ).catch((error: { stdout: string }) => error);
+      return stdout;
+    };
+    const good = `import { Sandbox, type ExecOutcome } from 'sallyport';
+      await using box = await Sandbox.create({ limits: { memory: '1g' }, idleTtl: '5m', envs: { A_B: '1' } });
+      const result: ExecOutcome = await box.exec(['true'], { timeoutMs: 1 });
+      const code: number | undefined = result.exitCode;
+      export { code };`;
+    expect(await check(good)).toBe('');
+    expect(await check(good.replace('idleTtl', 'idle_ttl'))).toContain('idle_ttl');
+    expect(await check(good.replace("'1g'", 'true'))).toContain('TS2322');
+  });
 
   it('knows its version', async () => {
     expect((await sally(['--version'], { command: [join(prefix, 'bin', 'sally')] })).stdout).toBe(

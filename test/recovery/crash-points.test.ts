@@ -4,7 +4,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { ExecResultView, ExecView, SandboxView } from '../../src/protocol/views.ts';
-import { type DaemonHome, daemonHome, type TestDaemon } from '../support/daemon.ts';
+import { type DaemonHome, daemonHome, type TestDaemon } from '../support/daemon-home.ts';
 import { testEngine } from '../support/engine.ts';
 
 const create = async (daemon: TestDaemon): Promise<SandboxView> =>

@@ -1,75 +1,82 @@
-/** The built daemon as a process of its own, on a state folder of the test's own. */
+/** A real daemon with a state folder of the test's own, started as programs start it, and gone when the test ends. */
 
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
-import { inject, onTestFinished } from 'vitest';
+import { onTestFinished } from 'vitest';
 import { dockerBoxEngine } from '../../src/engines/docker/box-engine.ts';
 import { ownerId } from '../../src/lib/owner.ts';
-import { packageInfo } from '../../src/lib/package-root.ts';
 import { readPorterBinary } from '../../src/porter/binary.ts';
-import type { BoxEngine } from '../../src/sandboxes/ports.ts';
+import type { HealthView } from '../../src/protocol/views.ts';
 import { DaemonClient } from '../../src/sdk/client.ts';
+import { type CreateOptions, Sandbox } from '../../src/sdk/sandbox.ts';
 import { testEngine } from './engine.ts';
 
-const entry = join(packageInfo().root, 'dist/daemon/main.js');
-
 export interface TestDaemon {
-  readonly child: ChildProcess;
-  readonly client: DaemonClient;
-  /** Resolves when the process has ended, however it did. */
-  readonly ended: Promise<unknown>;
-}
-
-export interface DaemonHome {
   readonly stateDir: string;
-  readonly owner: string;
-  readonly engine: BoxEngine;
-  readonly start: (env?: Readonly<Record<string, string>>) => Promise<TestDaemon>;
+  readonly client: DaemonClient;
+  readonly health: () => Promise<HealthView>;
+  /** `kill -9`; resolves when the process is gone. */
+  readonly kill: () => Promise<void>;
+  /** Of the test image. */
+  readonly make: (options?: CreateOptions) => Promise<Sandbox>;
+  /** Containers of this daemon's sandboxes that the engine has. */
+  readonly containers: () => Promise<number>;
+  readonly log: () => Promise<string>;
 }
 
-/** A state folder; at the end every daemon started on it is killed, and what it made is removed. */
-export async function daemonHome(): Promise<DaemonHome> {
-  const stateDir = await mkdtemp(join(tmpdir(), 'sallyport-daemon-'));
+/** It is started by the first call, like everywhere. `variables` are those of the daemon alone. */
+export async function testDaemon(variables: Readonly<Record<string, string>> = {}): Promise<TestDaemon> {
+  const { connection, endpoint, image } = testEngine();
+  const stateDir = await mkdtemp(join(tmpdir(), 'sally-daemon-'));
+  const before = { ...process.env };
+  Object.assign(process.env, { DOCKER_HOST: endpoint }, variables);
+  const client = new DaemonClient({ stateDir });
+  for (const name of Object.keys({ DOCKER_HOST: endpoint, ...variables })) {
+    if (before[name] === undefined) delete process.env[name];
+    else process.env[name] = before[name];
+  }
+  const engine = dockerBoxEngine(connection, readPorterBinary);
   const owner = ownerId(process.getuid?.() ?? -1, stateDir);
-  const engine = dockerBoxEngine(testEngine().connection, readPorterBinary);
-  const children: ChildProcess[] = [];
+  const health = async (): Promise<HealthView> => await client.json('GET', '/v1/health');
   onTestFinished(async () => {
-    for (const child of children) await endOf(child);
+    await client.shutdown({ keep: true });
+    client.close();
+    await gone(await pidOf(stateDir));
     for (const box of await engine.list(owner)) await engine.remove(box.id);
     await rm(stateDir, { recursive: true, force: true });
   });
   return {
     stateDir,
-    owner,
-    engine,
-    start: async (env = {}) => {
-      const child = spawn(process.execPath, [entry, '--report-fd', '3'], {
-        stdio: ['ignore', 'ignore', 'inherit', 'pipe'],
-        env: {
-          PATH: process.env['PATH'] ?? '',
-          HOME: process.env['HOME'] ?? '/',
-          DOCKER_HOST: inject('engine').endpoint,
-          SALLYPORT_STATE_DIR: stateDir,
-          ...env,
-        },
-      });
-      children.push(child);
-      const ended = once(child, 'exit');
-      const report = child.stdio[3];
-      if (report == null) throw new Error('the daemon has no descriptor to report on');
-      const words = await text(report as NodeJS.ReadableStream);
-      if (!words.includes('"ready":true')) throw new Error(`the daemon did not start: ${words}`);
-      return { child, ended, client: new DaemonClient({ stateDir, startDaemon: false, anyEngine: true }) };
+    client,
+    health,
+    kill: async () => {
+      const { pid } = await health();
+      process.kill(pid, 'SIGKILL');
+      await gone(pid);
     },
+    make: async (options = {}) => await Sandbox.create({ image, ...options }, { client }),
+    containers: async () => (await engine.list(owner)).length,
+    log: async () => await readFile(join(stateDir, 'daemon.log'), 'utf8'),
   };
 }
 
-async function endOf(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  child.kill('SIGKILL');
-  await once(child, 'exit');
+async function pidOf(stateDir: string): Promise<number | undefined> {
+  try {
+    const lock = JSON.parse(await readFile(join(stateDir, 'daemon.lock'), 'utf8')) as { pid: number };
+    return lock.pid;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The system tells nobody but a parent: so it is asked, as often as it takes. */
+async function gone(pid: number | undefined): Promise<void> {
+  if (pid === undefined) return;
+  for (;;) {
+    const status = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
+    // A zombie waits for its parent, and is as dead as it will be.
+    if (status === undefined || / [ZX] /.test(status.slice(status.lastIndexOf(')')))) return;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
 }

@@ -9,6 +9,7 @@ import { dockerImageEngine } from '../../src/engines/docker/image-engine.ts';
 import { EngineBoxImages } from '../../src/images/box-images.ts';
 import { ownerId } from '../../src/lib/owner.ts';
 import { readPorterBinary } from '../../src/porter/binary.ts';
+import type { BoxRequest } from '../../src/protocol/box.ts';
 import { type CreateInput, createBody, type ExecInput, execBody } from '../../src/protocol/requests.ts';
 import type { BoxExec } from '../../src/sandboxes/box-exec.ts';
 import type { Sandbox } from '../../src/sandboxes/sandbox.ts';
@@ -28,9 +29,14 @@ export interface TestSandboxes {
 }
 
 export async function openSandboxes(
-  options: { readonly stateDir?: string; readonly clientAbsenceMs?: number } = {},
+  options: {
+    readonly stateDir?: string;
+    readonly clientAbsenceMs?: number;
+    /** An engine that makes something else than it was asked for. */
+    readonly tamper?: (box: BoxRequest) => BoxRequest;
+  } = {},
 ): Promise<TestSandboxes> {
-  const { stateDir, clientAbsenceMs = 10_000 } = options;
+  const { stateDir, clientAbsenceMs = 10_000, tamper = (box) => box } = options;
   const folder = stateDir ?? (await mkdtemp(join(tmpdir(), 'sallyport-sandboxes-')));
   const { connection, image, endpoint } = testEngine();
   const engine = dockerBoxEngine(connection, readPorterBinary);
@@ -41,7 +47,7 @@ export async function openSandboxes(
   const reports: string[] = [];
   const sandboxes = new Sandboxes(
     {
-      engine,
+      engine: { ...engine, create: (box, signal) => engine.create(tamper(box), signal) },
       images,
       store,
       owner,

@@ -1,7 +1,7 @@
 /** The numbered events as server-sent events: from a number on, then what comes. */
 
 import { SallyportError } from '../../protocol/errors.ts';
-import { eventSchema, type SallyEvent } from '../../protocol/events.ts';
+import type { SallyEvent } from '../../protocol/events.ts';
 import { isSandboxId } from '../../protocol/ids.ts';
 import { optionalText, whole } from '../query.ts';
 import { type RouteContext, route, type SseMessage } from '../route.ts';
@@ -27,9 +27,6 @@ export const eventRoutes = [
     },
   }),
 ];
-
-/** For the description: what is in a data line. */
-export const eventDataSchema = eventSchema;
 
 function chosen(
   sandboxes: SandboxesSurface,

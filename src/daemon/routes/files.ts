@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Files } from '../../porter/files.ts';
 import { treeContentType } from '../../protocol/client-header.ts';
 import { chmodBody, mkdirBody, removeFileBody, renameBody, symlinkBody } from '../../protocol/requests.ts';
-import { entryView, statView, watchView } from '../../protocol/views.ts';
+import { entryView, statView, type watchView } from '../../protocol/views.ts';
 import { listEntries, pathOf, showBytes, statOf, viewOf } from '../file-views.ts';
 import { choice, flag, path, whole } from '../query.ts';
 import { json, type Reply, type Route, route } from '../route.ts';
@@ -144,8 +144,6 @@ export const fileRoutes: readonly Route[] = [
     },
   }),
 ];
-
-export const watchDataSchema = watchView;
 
 const bytes = (contentType: string, chunks: AsyncIterable<Uint8Array>): Reply => ({
   type: 'bytes',

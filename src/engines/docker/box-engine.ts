@@ -21,7 +21,7 @@ import { ensurePorterVolume, type PorterProgram } from './porter-volume.ts';
 import { findBox, stopBox } from './stop-box.ts';
 import { sweepStale } from './sweep-stale.ts';
 import { engineInfo } from './system/info.ts';
-import { type EngineVersion, engineVersion } from './system/version.ts';
+import { type EngineVersion, engineVersion, isPodman } from './system/version.ts';
 import type { CallOptions, EngineConnection } from './wire/connection.ts';
 
 const within = (signal: AbortSignal | undefined): CallOptions => (signal === undefined ? {} : { signal });
@@ -72,8 +72,6 @@ export function dockerBoxEngine(
     remove: (id) => removeContainer(connection, id),
   };
 }
-
-const isPodman = (version: EngineVersion): boolean => 'podman engine' in version.components;
 
 async function engineFacts(
   connection: EngineConnection,

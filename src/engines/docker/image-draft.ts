@@ -14,6 +14,7 @@ import { statArchive } from './containers/stat-archive.ts';
 import { commitContainer } from './images/commit.ts';
 import { imageHasCommand } from './images/inspect.ts';
 import { openAlone } from './open-alone.ts';
+import { engineVersion, isPodman } from './system/version.ts';
 import type { EngineConnection } from './wire/connection.ts';
 
 export interface DraftRequest {
@@ -41,12 +42,13 @@ export async function openDraft(connection: EngineConnection, request: DraftRequ
     stat: (path) => statArchive(connection, id, path),
     read: async (path) => await onlyFile(await getArchive(connection, id, path), path),
     write: (archive) => putArchive(connection, id, '/', archive, { replaceOtherKinds: true }),
-    commit: (repository, tag) =>
-      commitContainer(connection, id, {
-        repository,
-        tag,
-        changes: [`LABEL ${label.kind}=${kind}`, ...(needsCommand ? ['ENTRYPOINT []'] : [])],
-      }),
+    commit: async (repository, tag) => {
+      const changes = [`LABEL ${label.kind}=${kind}`];
+      // Docker takes it back by the configuration, and would put it back by the line; Podman reads only the line.
+      if (needsCommand && isPodman(await engineVersion(connection))) changes.push('ENTRYPOINT []');
+      const config = needsCommand ? { Entrypoint: [] } : {};
+      await commitContainer(connection, id, { repository, tag, changes, config });
+    },
     discard: () => removeContainer(connection, id),
   };
 }

@@ -4,7 +4,13 @@ import type { CallOptions, EngineConnection } from '../wire/connection.ts';
 export async function commitContainer(
   connection: EngineConnection,
   container: string,
-  request: { readonly repository: string; readonly tag: string; readonly changes: readonly string[] },
+  request: {
+    readonly repository: string;
+    readonly tag: string;
+    readonly changes: readonly string[];
+    /** What takes precedence over the container's own configuration. */
+    readonly config?: { readonly Entrypoint?: readonly string[] };
+  },
   options: CallOptions = {},
 ): Promise<void> {
   const query = new URLSearchParams({
@@ -18,7 +24,7 @@ export async function commitContainer(
     method: 'POST',
     path: `/commit?${query}`,
     // Podman wants a configuration, though an empty one changes nothing.
-    body: {},
+    body: request.config ?? {},
     timeoutMs: 120_000,
     ...options,
   });

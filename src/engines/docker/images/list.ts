@@ -1,5 +1,5 @@
 import type { CallOptions, EngineConnection } from '../wire/connection.ts';
-import { labelFilter } from '../wire/filters.ts';
+import { carriesLabel, labelFilter } from '../wire/filters.ts';
 
 export interface ListedImage {
   readonly id: string;
@@ -24,15 +24,18 @@ export async function listImages(
     {
       method: 'GET',
       path: '/images/json',
-      query: { filters: labelFilter(labels) },
+      // Podman finds nothing by two labels; the first narrows it down, and all are looked at here.
+      query: { filters: labelFilter(labels.slice(0, 1)) },
       ...options,
     },
     (rows) =>
-      rows.map((row) => ({
-        id: row.Id,
-        tags: row.RepoTags ?? [],
-        labels: row.Labels ?? {},
-        sizeBytes: row.Size,
-      })),
+      rows
+        .map((row) => ({
+          id: row.Id,
+          tags: row.RepoTags ?? [],
+          labels: row.Labels ?? {},
+          sizeBytes: row.Size,
+        }))
+        .filter((image) => labels.every((wanted) => carriesLabel(image.labels, wanted))),
   );
 }

@@ -1,5 +1,5 @@
 import type { CallOptions, EngineConnection } from '../wire/connection.ts';
-import { labelFilter } from '../wire/filters.ts';
+import { carriesLabel, labelFilter } from '../wire/filters.ts';
 import { jsonLines } from '../wire/json-lines.ts';
 
 export interface EngineEvent {
@@ -34,7 +34,7 @@ export async function* engineEvents(
     for await (const body of jsonLines<EventBody>(stream)) {
       const attributes = body.Actor.Attributes ?? {};
       // Podman is content with any one of the labels.
-      if (!labels.every((wanted) => carries(attributes, wanted))) continue;
+      if (!labels.every((wanted) => carriesLabel(attributes, wanted))) continue;
       yield {
         type: body.Type,
         action: body.Action,
@@ -46,9 +46,4 @@ export async function* engineEvents(
   } finally {
     stream.destroy();
   }
-}
-
-function carries(attributes: Readonly<Record<string, string>>, wanted: string): boolean {
-  const [, name = wanted, value] = /^([^=]*)=(.*)$/s.exec(wanted) ?? [];
-  return value === undefined ? name in attributes : attributes[name] === value;
 }

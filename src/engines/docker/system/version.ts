@@ -50,3 +50,8 @@ export async function engineVersion(
     }),
   );
 }
+
+/** It speaks the same API and does some things otherwise. */
+export function isPodman(version: EngineVersion): boolean {
+  return 'podman engine' in version.components;
+}

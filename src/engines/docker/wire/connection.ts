@@ -69,6 +69,8 @@ export class EngineConnection {
     const limit = deadline(call.timeoutMs ?? defaultTimeoutMs, call.signal, upload?.advances);
     try {
       const response = await this.#respond(call, upload, limit.signal);
+      // Events may be silent for hours as well.
+      if (response.socket instanceof Socket) response.socket.setKeepAlive(true, keepAliveMs);
       const body = new EngineBody(response, (error) => this.#explain(error, call, false, upload));
       destroyOnAbort(body, call.signal);
       return body;

@@ -104,13 +104,18 @@ export function statusError(
   const text = `${call}: ${message}`;
   if (isDiskFull(message)) return new SallyportError('disk_full', text, { details });
   if (status === 404) return new SallyportError(notFound, text, { details });
-  if (status === 409) return new SallyportError('engine_conflict', text, { details });
+  if (status === 409 || isNameInUse(message)) return new SallyportError('engine_conflict', text, { details });
   return new SallyportError('engine_failed', text, { details });
 }
 
 /** The engine has no code for this one: it passes the kernel's words on, with a 500 or inside a progress stream. */
 export function isDiskFull(message: string): boolean {
   return /no space left on device|disk quota exceeded/i.test(message);
+}
+
+/** Podman's answer to a name whose container is being made at this moment is a 500; a little later it is a 409. */
+function isNameInUse(message: string): boolean {
+  return /\bname\b.* is already in use\b/i.test(message);
 }
 
 const maxErrorBytes = 64 * 1024;

@@ -1,0 +1,66 @@
+import { describe, expect, test } from 'vitest';
+import { sandboxRecord } from '../../test/support/store-records.ts';
+import { expectations } from './expectations.ts';
+import { parseShown } from './verify.ts';
+
+const gib = 2 ** 30;
+
+function find(name: string, shown: Record<string, string>) {
+  const row = expectations(sandboxRecord(1), '/.sallyport').find((expectation) => expectation.name === name);
+  if (row === undefined) throw new Error(`there is no row ${name}`);
+  const found = row.find(new Map(Object.entries(shown)));
+  return { found, fits: found !== undefined && (row.fits?.(found) ?? found === row.expected) };
+}
+
+describe('what is expected inside', () => {
+  test.each([
+    ['memory', { '/sys/fs/cgroup/memory/memory.limit_in_bytes': `${4 * gib}\n` }, true],
+    ['memory', { '/sys/fs/cgroup/memory.max': `${4 * gib - 4096}\n` }, true],
+    ['memory', { '/sys/fs/cgroup/memory.max': 'max\n' }, false],
+    ['memory', { '/sys/fs/cgroup/memory.max': `${4 * gib + 4096}\n` }, false],
+    ['memory', { '/sys/fs/cgroup/memory.max': `${gib}\n` }, false],
+    ['cpus', { '/sys/fs/cgroup/cpu.max': '200000 100000\n' }, true],
+    ['cpus', { '/sys/fs/cgroup/cpu.max': 'max 100000\n' }, false],
+    [
+      'cpus',
+      { '/sys/fs/cgroup/cpu/cpu.cfs_quota_us': '-1\n', '/sys/fs/cgroup/cpu/cpu.cfs_period_us': '100000\n' },
+      false,
+    ],
+    ['processes', { '/sys/fs/cgroup/pids.max': '512\n' }, true],
+    ['processes', { '/sys/fs/cgroup/pids.max': 'max\n' }, false],
+    ['seccomp', { '/proc/self/status': 'NoNewPrivs:\t1\nSeccomp:\t2\n' }, true],
+    ['seccomp', { '/proc/self/status': 'NoNewPrivs:\t1\nSeccomp:\t0\n' }, false],
+    ['interfaces', { '/proc/net/dev': 'Inter-| x\n face |bytes\n    lo: 0 0\n' }, true],
+    ['interfaces', { '/proc/net/dev': 'Inter-| x\n face |bytes\n    lo: 0 0\n  eth0: 0 0\n' }, false],
+    ['user', { '/proc/self/status': 'Uid:\t64000\t64000\t64000\t64000\n' }, true],
+    ['user', { '/proc/self/status': 'Uid:\t64000\t0\t64000\t64000\n' }, false],
+    ['other groups', { '/proc/self/status': 'Groups:\t64000 \n' }, true],
+    ['other groups', { '/proc/self/status': 'Groups:\t0 64000 \n' }, false],
+    ['capabilities eff', { '/proc/self/status': 'CapEff:\t0000000000000400\n' }, false],
+    ['root', { '/proc/self/mountinfo': '1 0 0:1 / / rw,relatime - overlay overlay rw\n' }, true],
+    ['/tmp', { '/proc/self/mountinfo': '1 0 0:1 / /tmp rw,nosuid,noexec - tmpfs tmpfs rw\n' }, false],
+    ['mount /.sallyport', { '/proc/self/mountinfo': '1 0 0:1 / / rw - overlay overlay rw\n' }, false],
+  ])('%s by %j: %s', (name, shown, fits) => {
+    expect(find(name, shown).fits).toBe(fits);
+  });
+
+  test.each(['memory', 'processes', 'cpus', 'seccomp', 'user', 'interfaces', 'root'])(
+    '%s is unknown where nothing is shown',
+    (name) => {
+      expect(find(name, {}).found).toBeUndefined();
+    },
+  );
+
+  test('gVisor, which shows neither filter nor privileges, leaves them unknown', () => {
+    expect(find('seccomp', { '/proc/self/status': 'Seccomp:\t0\n' }).found).toBeUndefined();
+  });
+
+  test('files are told apart from those that could not be opened', () => {
+    expect(parseShown('== /a +\none\n\n== /b\n== /c +\n\n')).toEqual(
+      new Map([
+        ['/a', 'one\n'],
+        ['/c', ''],
+      ]),
+    );
+  });
+});
