@@ -11,6 +11,16 @@ import { hasProgram, installDebianPackages, isRootOnDebian, must, root, run, whe
 
 const release = process.argv.includes('--release');
 
+/**
+ * Loaded when they are needed. The rest is bundled: finding and taking apart a package of the older module format takes
+ * Node longer than a command takes to run.
+ */
+const externalPackages = ['modern-tar', 'ws', 'yaml', 'zod'];
+const bundledPackages = ['commander', 'picocolors'];
+/** Bundled packages of that format call `require` for what belongs to Node. */
+const requireBanner =
+  "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);";
+
 export async function bundle() {
   return await whenChanged('dist/.inputs', ['src', 'package.json', 'scripts/build.mjs'], async () => {
     const { build } = await import('esbuild');
@@ -28,11 +38,35 @@ export async function bundle() {
       format: 'esm',
       platform: 'node',
       target: 'node20.19',
-      packages: 'external',
+      external: externalPackages,
+      banner: { js: requireBanner },
+      legalComments: 'none',
       chunkNames: 'chunks/[name]-[hash]',
       logLevel: 'warning',
     });
+    writeLauncher(join(root, 'dist/cli/main.js'));
+    writeLicences();
   });
+}
+
+/** Their licences ask for it. */
+function writeLicences() {
+  const texts = bundledPackages.map((name) => {
+    const text = readFileSync(join(root, 'node_modules', name, 'LICENSE'), 'utf8');
+    return `${name}\n\n${text.trim()}\n`;
+  });
+  writeFileSync(join(root, 'dist/THIRD-PARTY.txt'), texts.join(`\n${'-'.repeat(80)}\n\n`));
+}
+
+/**
+ * SECURITY: the shell calls Node with `--`. Without it Node reads a file that is named by `--env-file` anywhere on the
+ * line, before any code of ours runs, and obeys NODE_OPTIONS in it: `sally run --env-file .env` in a hostile folder would
+ * run its code on the host. To the shell the second line is an exec, to JavaScript a string and a comment.
+ */
+function writeLauncher(file) {
+  const lines = readFileSync(file, 'utf8').split('\n');
+  if (lines[0] !== '#!/usr/bin/env node') throw new Error(`${file} does not begin as expected`);
+  writeFileSync(file, ['#!/bin/sh', `':' //; exec node -- "$0" "$@"`, ...lines.slice(1)].join('\n'));
 }
 
 /** The types of what programs import. Only for a release: a checkout has the sources. */

@@ -3,9 +3,12 @@
 import type { IncomingMessage } from 'node:http';
 import type { z } from 'zod';
 import { SallyportError } from '../protocol/errors.ts';
+import { examine, problemLine } from '../protocol/parse-spec.ts';
+import type { Problem } from '../protocol/problems.ts';
 
 export const mostBodyBytes = 1_000_000;
 const mostIssues = 5;
+const longestPart = 100;
 
 export async function readJson<B extends z.ZodType>(
   request: IncomingMessage,
@@ -58,32 +61,32 @@ function parse(bytes: Buffer): unknown {
 }
 
 function check<B extends z.ZodType>(schema: B, value: unknown): z.output<B> {
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  const problems = result.error.issues.slice(0, mostIssues).map(describeIssue);
-  const more = result.error.issues.length - problems.length;
-  const [first] = problems;
-  throw new SallyportError(
-    'request_invalid',
-    problems.map(({ field, reason }) => `${field} ${reason}`).join('; ') +
-      (more > 0 ? `; and ${more} more` : ''),
-    { details: { field: first?.field ?? 'body', fields: problems.map(({ field }) => field) } },
-  );
+  const { data, problems } = examine(schema, value);
+  if (problems.length === 0) return data as z.output<B>;
+  const shown = problems.slice(0, mostIssues);
+  const more = problems.length - shown.length;
+  const words = shown.map((problem) => problemLine({ ...problem, field: nameOf(problem) }));
+  const fields = shown.map(fieldOf);
+  throw new SallyportError('request_invalid', words.join('; ') + (more > 0 ? `; and ${more} more` : ''), {
+    details: { field: fields[0] ?? 'body', fields },
+    ...(shown.every(({ path }) => path[0] === 'spec') ? { advice: specAdvice } : {}),
+  });
 }
 
-function describeIssue(issue: z.core.$ZodIssue): { readonly field: string; readonly reason: string } {
-  const field = issue.path.reduce<string>(
-    (path, part) => (typeof part === 'number' ? `${path}[${part}]` : `${path}.${String(part).slice(0, 100)}`),
+const specAdvice = 'Correct that; docs/spec.md describes every field, and --help the flags.';
+
+/** Where it is in the body. */
+const fieldOf = ({ path }: Problem): string =>
+  path.reduce<string>(
+    (before, part) =>
+      typeof part === 'number' ? `${before}[${part}]` : `${before}.${part.slice(0, longestPart)}`,
     'body',
   );
-  if (issue.code !== 'unrecognized_keys') return { field, reason: wording(issue.message) };
-  const [key = ''] = issue.keys;
-  const others = issue.keys.length - 1;
-  return {
-    field: `${field}.${key.slice(0, 100)}`,
-    reason: `is not known${others > 0 ? `, nor are ${others} other keys beside it` : ''}`,
-  };
-}
 
-/** Our own messages go on from the field's name; zod's begin a sentence. */
-const wording = (message: string): string => (/^[A-Z]/.test(message) ? `is wrong: ${message}` : message);
+/** What its author calls it: a field of a spec is one wherever it was written. */
+function nameOf(problem: Problem): string {
+  const { path } = problem;
+  return path[0] === 'spec' && path.length > 1
+    ? fieldOf({ ...problem, path: path.slice(1) }).slice('body.'.length)
+    : fieldOf(problem);
+}

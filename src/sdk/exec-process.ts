@@ -5,7 +5,6 @@
 
 import type { Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RawData, WebSocket } from 'ws';
 import { deferred } from '../lib/deferred.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import type { ExecResultView, ExecView } from '../protocol/views.ts';
@@ -13,6 +12,7 @@ import { ByteChannel } from './byte-channel.ts';
 import { type DaemonClient, segment } from './client.ts';
 import { CommandFailedError, type ExecOutcome, outcomeOf } from './outcome.ts';
 import { StdinStream } from './stdin-stream.ts';
+import type { ClientWebSocket } from './web-socket.ts';
 
 const mostUnreadBytes = 1_048_576;
 const patienceMs = 15_000;
@@ -47,7 +47,8 @@ export class ExecProcess implements AsyncDisposable {
   readonly #over = deferred<ExecView>();
   readonly #offsets: { stdout: number; stderr: number };
   readonly #path: string;
-  #socket: WebSocket | undefined;
+  #socket: ClientWebSocket | undefined;
+  #isKnown: boolean;
   #greeted = false;
   #isOver = false;
   #dropped = 0;
@@ -55,6 +56,7 @@ export class ExecProcess implements AsyncDisposable {
 
   constructor(options: ProcessOptions) {
     this.#options = options;
+    this.#isKnown = options.owned;
     this.#offsets = { stdout: 0, stderr: 0, ...options.from };
     this.id = options.exec;
     this.#path = `/v1/sandboxes/${segment(options.sandbox)}/execs/${segment(options.exec)}`;
@@ -165,10 +167,12 @@ export class ExecProcess implements AsyncDisposable {
   /** Resolves when it is over or the connection ended; rejects when there was none. */
   async #converse(): Promise<void> {
     const { client, hold } = this.#options;
-    // Starts a daemon if there is none, and says in words what is wrong if this command cannot be found.
-    await client.json<ExecView>('GET', this.#path);
+    // Starts a daemon if there is none, and says in words what is wrong if this command cannot be found. Who has just
+    // started the command knows both.
+    if (this.#isKnown) this.#isKnown = false;
+    else await client.json<ExecView>('GET', this.#path);
     if (this.#isOver) return;
-    const socket = await client.socket(`${this.#path}/stream`, { ...this.#offsets, hold });
+    const socket = client.socket(`${this.#path}/stream`, { ...this.#offsets, hold });
     this.#socket = socket;
     const closed = deferred<void>();
     let failure: Error | undefined;
@@ -186,9 +190,8 @@ export class ExecProcess implements AsyncDisposable {
     }
   }
 
-  #onMessage(socket: WebSocket, raw: RawData, isBinary: boolean): void {
+  #onMessage(socket: ClientWebSocket, data: Buffer, isBinary: boolean): void {
     if (this.#isOver) return;
-    const data = Buffer.isBuffer(raw) ? raw : Array.isArray(raw) ? Buffer.concat(raw) : Buffer.from(raw);
     if (isBinary) {
       const channel = data[0] === 1 ? 'stdout' : 'stderr';
       this.#offsets[channel] += data.length - 1;
@@ -213,7 +216,7 @@ export class ExecProcess implements AsyncDisposable {
     }
   }
 
-  #onHello(socket: WebSocket, taken: number): void {
+  #onHello(socket: ClientWebSocket, taken: number): void {
     if (!this.#greeted && !this.#options.owned) this.#stdin.beginAt(taken);
     this.#greeted = true;
     if (!this.#options.stdin) return;
@@ -227,7 +230,7 @@ export class ExecProcess implements AsyncDisposable {
   /** What is unread here holds up the connection, and so, by and by, the command. */
   #balance(): void {
     const socket = this.#socket;
-    if (socket === undefined || socket.readyState !== socket.OPEN) return;
+    if (socket === undefined || !socket.isOpen) return;
     const tooMuch = this.stdout.bytes + this.stderr.bytes > mostUnreadBytes;
     if (tooMuch && !socket.isPaused) socket.pause();
     else if (!tooMuch && socket.isPaused) socket.resume();
