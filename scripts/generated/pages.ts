@@ -1,7 +1,9 @@
 /** The generated pages of `docs/`: the error registry, the command line, the spec and the settings, as the code has them. */
 
 import type { Command } from 'commander';
+import { SignalDesk } from '../../src/cli/context.ts';
 import { program } from '../../src/cli/program.ts';
+import { registerAll } from '../../src/cli/verbs/all.ts';
 import { describeApi } from '../../src/daemon/daemon.ts';
 import { packageInfo } from '../../src/lib/package-root.ts';
 import { errorRegistry } from '../../src/protocol/errors.ts';
@@ -44,8 +46,12 @@ ${rows.join('\n')}
 `;
 }
 
+const neverExits = (): never => {
+  throw new Error('nothing is called here');
+};
+
 function cliPage(): string {
-  const { root } = program({ signal: new AbortController().signal });
+  const { root } = program(new SignalDesk(neverExits), registerAll);
   const parts: string[] = [];
   const visit = (command: Command, path: string): void => {
     const lines: string[] = [];

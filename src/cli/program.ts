@@ -1,15 +1,10 @@
-/** The command line: every verb with its options and examples, by group. A verb's code is loaded when it is called, not before. */
+/** The command line as a parser and what a call of it came to. Its verbs are registered by `verbs/`. */
 
 import { Command, CommanderError } from '@commander-js/extra-typings';
 import { packageInfo } from '../lib/package-root.ts';
 import type { CliContext } from './context.ts';
 import { exitCode } from './exit-codes.ts';
-import { registerDaemonVerbs } from './verbs/daemon.ts';
-import { registerFileVerbs } from './verbs/files.ts';
-import { registerMachineVerbs } from './verbs/machine.ts';
 import type { Registry, VerbKind } from './verbs/registry.ts';
-import { registerRunVerbs } from './verbs/running.ts';
-import { registerSandboxVerbs } from './verbs/sandboxes.ts';
 
 export interface CliRun {
   readonly root: Command;
@@ -18,7 +13,7 @@ export interface CliRun {
   readonly verbKind: () => VerbKind;
 }
 
-export function program(context: CliContext): CliRun {
+export function program(context: CliContext, register: (registry: Registry) => void): CliRun {
   let code: number = exitCode.ok;
   let json = false;
   let kind: VerbKind = 'plain';
@@ -40,11 +35,7 @@ export function program(context: CliContext): CliRun {
       code = await work();
     },
   };
-  registerRunVerbs(registry);
-  registerSandboxVerbs(registry);
-  registerFileVerbs(registry);
-  registerDaemonVerbs(registry);
-  registerMachineVerbs(registry);
+  register(registry);
 
   const main = async (argv: readonly string[]): Promise<number> => {
     try {

@@ -6,7 +6,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import type { ClientEnvironment } from './config.ts';
-import { startDaemon } from './start-daemon.ts';
 import { NotThere, readAll, type Transport } from './transport.ts';
 
 const deadlineMs = 10_000;
@@ -17,11 +16,11 @@ export async function ensureDaemon(
   environment: ClientEnvironment,
   signal?: AbortSignal,
 ): Promise<void> {
-  const end = performance.now() + deadlineMs;
+  const end = process.uptime() * 1000 + deadlineMs;
   for (;;) {
     signal?.throwIfAborted();
     if (await answers(transport)) return;
-    const leftMs = end - performance.now();
+    const leftMs = end - process.uptime() * 1000;
     if (leftMs <= 0) {
       throw new SallyportError(
         'daemon_start_failed',
@@ -32,6 +31,7 @@ export async function ensureDaemon(
       );
     }
     try {
+      const { startDaemon } = await import('./start-daemon.ts');
       await startDaemon({ ...environment, timeoutMs: leftMs });
       return;
     } catch (error) {
@@ -71,8 +71,8 @@ export async function replaceDaemon(
 
 /** One that stops takes no connections any more before its process ends; the next one waits for its lock. */
 export async function untilGone(transport: Transport, signal?: AbortSignal): Promise<void> {
-  const end = performance.now() + deadlineMs;
-  while (performance.now() < end && (await answers(transport))) {
+  const end = process.uptime() * 1000 + deadlineMs;
+  while (process.uptime() * 1000 < end && (await answers(transport))) {
     signal?.throwIfAborted();
     await sleep(pauseMs);
   }

@@ -32,6 +32,9 @@ export interface ProcessOptions {
   readonly signal?: AbortSignal;
 }
 
+/** `performance` would load a module of its own for it. */
+const monotonicMs = (): number => process.uptime() * 1000;
+
 type Message =
   | { readonly type: 'hello'; readonly stdin_taken: number }
   | { readonly type: 'stdin_taken'; readonly bytes: number }
@@ -140,7 +143,7 @@ export class ExecProcess implements AsyncDisposable {
 
   /** Connection after connection, until it is over. */
   async #run(): Promise<void> {
-    let lost = performance.now();
+    let lost = monotonicMs();
     while (!this.#isOver) {
       const before = this.#progress();
       try {
@@ -150,8 +153,8 @@ export class ExecProcess implements AsyncDisposable {
           this.#finish(error);
           return;
         }
-        if (this.#progress() !== before) lost = performance.now();
-        if (performance.now() - lost > patienceMs) {
+        if (this.#progress() !== before) lost = monotonicMs();
+        if (monotonicMs() - lost > patienceMs) {
           this.#finish(error instanceof Error ? error : new Error(String(error)));
           return;
         }

@@ -1,7 +1,5 @@
 /** Frames of a WebSocket as a client sends and reads them (RFC 6455, section 5). */
 
-import { randomFillSync } from 'node:crypto';
-
 export const opcode = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const;
 
 export interface Message {
@@ -28,7 +26,7 @@ export function frameOf(kind: number, data: Buffer): Buffer {
     frame.writeBigUInt64BE(BigInt(data.length), 2);
   }
   const maskAt = 2 + lengthBytes;
-  randomFillSync(frame, maskAt, 4);
+  frame.writeUInt32BE(Math.floor(Math.random() * 2 ** 32), maskAt);
   const bodyAt = maskAt + 4;
   for (let index = 0; index < data.length; index++) {
     frame[bodyAt + index] = (data[index] ?? 0) ^ (frame[maskAt + (index & 3)] ?? 0);
@@ -90,12 +88,15 @@ export class FrameReader {
     const kind = first & 0x0f;
     const isFinal = (first & final) !== 0;
     const short = second & 0x7f;
-    if ((first & reserved) !== 0 || (second & masked) !== 0) throw new Error('a frame of the WebSocket is malformed');
-    if (isControl(kind) && (!isFinal || short > 125)) throw new Error('a control frame of the WebSocket is malformed');
+    if ((first & reserved) !== 0 || (second & masked) !== 0)
+      throw new Error('a frame of the WebSocket is malformed');
+    if (isControl(kind) && (!isFinal || short > 125))
+      throw new Error('a control frame of the WebSocket is malformed');
     const lengthBytes = short < 126 ? 0 : short === 126 ? 2 : 8;
     const header = this.#peek(2 + lengthBytes);
     if (header === undefined) return undefined;
-    const length = lengthBytes === 0 ? short : lengthBytes === 2 ? header.readUInt16BE(2) : longLength(header);
+    const length =
+      lengthBytes === 0 ? short : lengthBytes === 2 ? header.readUInt16BE(2) : longLength(header);
     if (length > this.#mostBytes) throw tooLong();
     if (this.#bytes < header.length + length) return undefined;
     this.#take(header.length);

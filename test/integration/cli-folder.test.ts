@@ -126,7 +126,7 @@ describe('completion', () => {
     const name = await makeBox(['--name', 'completed']);
     const folder = await newFolder();
     await writeFile(join(folder, 'script'), (await sally(['completion', 'bash'])).stdout);
-    const entry = join(packageInfo().root, 'dist/cli/main.js');
+    const entry = join(packageInfo().root, 'dist/cli/sally.cjs');
     const program = join(folder, 'sally');
     await writeFile(program, `#!/bin/sh\nexec '${process.execPath}' '${entry}' "$@"\n`, { mode: 0o755 });
     const complete = async (...words: readonly string[]): Promise<readonly string[]> => {

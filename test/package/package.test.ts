@@ -48,7 +48,7 @@ describe.runIf(canBuildBoth)('the package', () => {
       'package/porter/build/porter-amd64',
       'package/porter/build/porter-arm64',
       'package/images/base/Dockerfile',
-      'package/dist/cli/main.js',
+      'package/dist/cli/sally.cjs',
       'package/LICENSE',
       'package/README.md',
     ]) {

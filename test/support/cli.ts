@@ -23,7 +23,7 @@ export interface RunningCli {
   readonly said: (text: string) => Promise<void>;
 }
 
-const entry = join(packageInfo().root, 'dist/cli/main.js');
+const entry = join(packageInfo().root, 'dist/cli/sally.cjs');
 /** As the entry calls itself: without `--` Node takes some of our options for its own. */
 const program = [process.execPath, '--', entry];
 

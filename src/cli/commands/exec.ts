@@ -3,12 +3,12 @@
 import { SallyportError } from '../../protocol/errors.ts';
 import type { CliContext } from '../context.ts';
 import { exitCode } from '../exit-codes.ts';
-import { folderSandbox } from '../folder-sandbox.ts';
+import type { folderSandbox } from '../folder-sandbox.ts';
 import { requireTerminal, runForeground, type StreamOptions } from '../foreground.ts';
 import { envsOf } from '../options/spec-from-options.ts';
+import { timeoutOf } from '../options/timeout.ts';
 import { print } from '../output.ts';
 import { SandboxCalls } from '../sandbox-calls.ts';
-import { timeoutOf } from './run.ts';
 
 export interface ExecOptions extends StreamOptions {
   readonly detach?: true;
@@ -48,9 +48,7 @@ export async function execCommand(
   };
   const calls = new SandboxCalls();
   try {
-    const box = unnamed
-      ? await folderSandbox(calls, { cwd, approve: options.approve === true }, context)
-      : first;
+    const box = unnamed ? await ownBox(calls, { cwd, approve: options.approve === true }, context) : first;
     if (options.detach !== true) return await runForeground(calls, box, body, options, context);
     const { id } = await calls.exec(
       box,
@@ -62,4 +60,9 @@ export async function execCommand(
   } finally {
     calls.close();
   }
+}
+
+/** Loaded only where it is needed: what it takes to make a sandbox is more than it takes to use one. */
+async function ownBox(...words: Parameters<typeof folderSandbox>): Promise<string> {
+  return await (await import('../folder-sandbox.ts')).folderSandbox(...words);
 }

@@ -12,6 +12,7 @@ import { loadSpec } from '../load-spec.ts';
 import { makeSandbox } from '../make-sandbox.ts';
 import type { BoxOptions } from '../options/box-options.ts';
 import { specFlags } from '../options/spec-from-options.ts';
+import { timeoutOf } from '../options/timeout.ts';
 import { note, print } from '../output.ts';
 import { SandboxCalls } from '../sandbox-calls.ts';
 
@@ -65,19 +66,19 @@ async function runAndRemove(
   options: RunOptions,
   context: CliContext,
 ): Promise<number> {
-  const began = performance.now();
+  const began = process.uptime();
   const made = await makeSandbox(calls, { spec, ephemeral: true }, context);
-  const ready = performance.now();
+  const ready = process.uptime();
   try {
     return await runForeground(calls, made.id, exec, options, context);
   } finally {
-    const over = performance.now();
+    const over = process.uptime();
     // Accepted is enough: the daemon removes it whatever becomes of this process.
     await calls.remove(made.id, { force: true, wait: false });
     if (options.timings === true) {
-      const ms = (from: number, to: number): string => `${Math.round(to - from)} ms`;
+      const ms = (from: number, to: number): string => `${Math.round((to - from) * 1000)} ms`;
       note(
-        `create ${ms(began, ready)}, run ${ms(ready, over)}, remove asked for ${ms(over, performance.now())}`,
+        `create ${ms(began, ready)}, run ${ms(ready, over)}, remove asked for ${ms(over, process.uptime())}`,
       );
     }
   }
@@ -85,12 +86,4 @@ async function runAndRemove(
 
 function execOf(command: readonly string[], options: RunOptions): ExecInput {
   return { argv: [...command], ...timeoutOf(options) };
-}
-
-/** With a terminal somebody is there who ends it. */
-export function timeoutOf({ timeout, tty }: { readonly timeout?: number; readonly tty?: true }): {
-  readonly timeout_ms?: number;
-} {
-  if (timeout !== undefined) return { timeout_ms: timeout };
-  return tty === true ? { timeout_ms: 0 } : {};
 }

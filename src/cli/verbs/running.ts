@@ -15,7 +15,7 @@ export function registerRunVerbs(registry: Registry): void {
   registerLogs(registry);
 }
 
-function registerRun({ root, context, act }: Registry): void {
+export function registerRun({ root, context, act }: Registry): void {
   withBoxOptions(root.command('run').argument('<command...>', 'the program and its arguments, after --'))
     .description('run a command in a new sandbox, then remove the sandbox')
     .option('-i, --interactive', 'pass this input to the command, also from a terminal')
@@ -44,7 +44,7 @@ function registerRun({ root, context, act }: Registry): void {
     );
 }
 
-function registerExec({ root, context, act }: Registry): void {
+export function registerExec({ root, context, act }: Registry): void {
   root
     .command('exec')
     .description("run a command in a sandbox; without a name in this folder's, which is made if need be")
