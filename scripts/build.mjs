@@ -39,8 +39,6 @@ const common = {
   target: 'node20.19',
   external: externalPackages,
   legalComments: 'none',
-  minifySyntax: true,
-  minifyWhitespace: true,
   logLevel: 'warning',
 };
 
@@ -93,6 +91,8 @@ export async function bundle() {
       ...common,
       entryPoints: ['src/cli/sally.ts'],
       outfile: entry,
+      minifySyntax: true,
+      minifyWhitespace: true,
       // The older format: Node loads it in half the time.
       format: 'cjs',
       define: { 'import.meta.url': 'ownUrl' },

@@ -63,8 +63,8 @@ function cliPage(): string {
   visit(root, 'sally');
   return `${notice}# Command line
 
-\`sallyport\` and \`sally\` are the same program. Results go to stdout, everything else to stderr. Exit codes: \`run\` passes
-the command's own code through, 124 is our time limit, 125 means that Sallyport itself failed, 126 and 127 that the command
+\`sallyport\` and \`sally\` are the same program. Results go to stdout, everything else to stderr. Exit codes: \`run\`, \`exec\`,
+\`shell\` and \`attach\` pass the command's own code through, 124 is our time limit, 125 means that Sallyport itself failed, 126 and 127 that the command
 could not be executed or was not found, 130 and 143 are signals; every other verb ends with 0, 1 (failed) or 2 (usage).
 
 ${parts.join('\n')}`;

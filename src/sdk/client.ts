@@ -134,9 +134,9 @@ export class DaemonClient {
     await untilGone(this.#transport);
   }
 
-  /** Sees to it that a daemon answers. */
-  async ensure(signal?: AbortSignal): Promise<void> {
-    await this.#start(signal);
+  /** Sees to it that a daemon answers; `args` are for one that has to be started. */
+  async ensure(signal?: AbortSignal, args: readonly string[] = []): Promise<void> {
+    await this.#start(signal, args);
   }
 
   close(): void {
@@ -180,8 +180,8 @@ export class DaemonClient {
     });
   }
 
-  async #start(signal: AbortSignal | undefined): Promise<void> {
-    this.#starting ??= ensureDaemon(this.#transport, this.#environment, signal).finally(() => {
+  async #start(signal: AbortSignal | undefined, args: readonly string[] = []): Promise<void> {
+    this.#starting ??= ensureDaemon(this.#transport, this.#environment, signal, args).finally(() => {
       this.#starting = undefined;
     });
     await this.#starting;

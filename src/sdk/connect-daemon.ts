@@ -15,6 +15,7 @@ export async function ensureDaemon(
   transport: Transport,
   environment: ClientEnvironment,
   signal?: AbortSignal,
+  args: readonly string[] = [],
 ): Promise<void> {
   const end = process.uptime() * 1000 + deadlineMs;
   for (;;) {
@@ -32,7 +33,7 @@ export async function ensureDaemon(
     }
     try {
       const { startDaemon } = await import('./start-daemon.ts');
-      await startDaemon({ ...environment, timeoutMs: leftMs });
+      await startDaemon({ ...environment, timeoutMs: leftMs, args });
       return;
     } catch (error) {
       // Somebody else's daemon is about to listen, or about to end.

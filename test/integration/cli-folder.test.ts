@@ -104,6 +104,17 @@ describe('sally daemon', () => {
     expect((await sally(['version', '--json'], { env })).stdout).toContain('"daemon": null');
   });
 
+  it('listens on a port only when it is told to, and only on loopback', async () => {
+    const env = { SALLYPORT_STATE_DIR: await newFolder('own') };
+    onTestFinished(async () => void (await sally(['daemon', 'stop'], { env })));
+    const refused = await sally(['daemon', 'start', '--listen', '0.0.0.0:0'], { env });
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toContain('--dangerously-listen-anywhere');
+    expect((await sally(['daemon', 'start', '--listen', '127.0.0.1:0'], { env })).code).toBe(0);
+    expect((await sally(['daemon', 'logs'], { env })).stdout).toContain('listens on a port');
+    expect((await sally(['daemon', 'start', '--listen', '127.0.0.1:0'], { env })).code).toBe(1);
+  });
+
   it('lets sandboxes go on with --keep, and the next daemon has them again', async () => {
     const name = await makeBox();
     const id = (await sally(['exec', '-d', name, 'sh', '-c', 'sleep 0.5; echo after'])).stdout.trim();

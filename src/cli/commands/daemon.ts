@@ -18,14 +18,22 @@ import { daemonHealth } from './version.ts';
 
 const defaultTail = 100;
 
-export async function daemonStart(
-  options: { readonly json?: true },
-  { signal }: CliContext,
-): Promise<number> {
+export interface StartOptions {
+  readonly listen?: string;
+  readonly dangerouslyListenAnywhere?: true;
+  readonly json?: true;
+}
+
+export async function daemonStart(options: StartOptions, { signal }: CliContext): Promise<number> {
   const before = await daemonHealth(signal);
+  if (before !== undefined && options.listen !== undefined) {
+    throw new SallyportError('daemon_running', `a daemon runs already (pid ${before.pid})`, {
+      advice: 'Stop it with `sally daemon stop --keep` first: it listens where it was told at its start.',
+    });
+  }
   const client = new DaemonClient();
   try {
-    await client.ensure(signal);
+    await client.ensure(signal, listenArgs(options));
     const health = await client.json<HealthView>('GET', '/v1/health', { signal });
     if (options.json === true) printJson(health);
     else print(`the daemon ${before === undefined ? 'is started' : 'was running'} (pid ${health.pid})`);
@@ -33,6 +41,11 @@ export async function daemonStart(
   } finally {
     client.close();
   }
+}
+
+function listenArgs({ listen, dangerouslyListenAnywhere }: StartOptions): readonly string[] {
+  const anywhere = dangerouslyListenAnywhere === true ? ['--dangerously-listen-anywhere'] : [];
+  return listen === undefined ? anywhere : ['--listen', listen, ...anywhere];
 }
 
 export async function daemonStop(options: { readonly keep?: true }): Promise<number> {

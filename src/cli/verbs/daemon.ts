@@ -41,8 +41,16 @@ function registerDaemon({ root, context, act }: Registry): void {
   daemon
     .command('start')
     .description('start it if it does not run')
+    .option(
+      '--listen <address:port>',
+      'also on a TCP port, with the token in the file `token` of the state folder',
+    )
+    .option(
+      '--dangerously-listen-anywhere',
+      'allow an address of --listen that is not loopback: there is no TLS',
+    )
     .option('--json', 'machine-readable output')
-    .addHelpText('after', examples('sally daemon start'))
+    .addHelpText('after', examples('sally daemon start', 'sally daemon start --listen 127.0.0.1:7070'))
     .action((options) =>
       act(options, async () => {
         const { daemonStart } = await import('../commands/daemon.ts');
