@@ -136,7 +136,6 @@ describe('[O5] a spec that smuggles or is wrong', () => {
     const envs = { TOKEN: 'x', LD_PRELOAD: '/nowhere' };
     const right = { image: testEngine().image, network: 'none', labels, envs, limits: { memory: '64m' } };
     expect(await create(home, { spec: right })).toMatchObject({ status: 201 });
-    });
   });
 
   test('smuggled beside the spec, in execs and in queries: refused as well', async () => {
