@@ -88,7 +88,8 @@ class SocketOutput {
   readonly #socket: WebSocket;
   readonly #signal: AbortSignal;
   #unsent = 0;
-  #wake: () => void = () => {};
+  /** Output and word of the input wait side by side. */
+  #waiting: (() => void)[] = [];
 
   constructor(socket: WebSocket, signal: AbortSignal) {
     this.#socket = socket;
@@ -116,11 +117,13 @@ class SocketOutput {
       if (this.#unsent <= mostUnsentBytes) this.#wake();
     });
     while (this.#unsent > mostUnsentBytes) {
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
       this.#signal.throwIfAborted();
     }
+  }
+
+  #wake(): void {
+    for (const go of this.#waiting.splice(0)) go();
   }
 }
 

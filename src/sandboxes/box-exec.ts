@@ -52,7 +52,9 @@ export class BoxExec {
   constructor(world: ExecWorld, record: ExecRecord) {
     this.#world = world;
     this.#record = record;
-    this.#presence = new Presence(world.clientAbsenceMs, () => void this.kill(graceMs));
+    this.#presence = new Presence(world.clientAbsenceMs, () => {
+      if (!this.#record.background) void this.kill(graceMs);
+    });
     if (record.state !== 'running') this.#ended.resolve();
   }
 
@@ -249,7 +251,8 @@ export class BoxExec {
     if (!isSallyportError(error) || this.#finishing) return;
     if (error.code === 'exec_start_failed') {
       this.#finishing = true;
-      await this.#conclude({ state: 'refused', ...failure(error) }, error.message);
+      const told = notStarted(this.#record, error);
+      await this.#conclude({ state: 'refused', ...failure(told) }, told.message);
     } else if (error.code === 'output_lost') {
       await this.lose(error);
     }
@@ -291,6 +294,28 @@ export class BoxExec {
 function failure(error: SallyportError): Pick<ExecRecord, 'error'> {
   const { code, kind, message, advice, details } = error;
   return { error: { code, kind, message, advice, details } };
+}
+
+const waysOut: Readonly<Record<number, (cwd: string) => string>> = {
+  2: (cwd) => `Check that the program is in the image, and that the folder ${cwd} exists.`,
+  7: () =>
+    'Pass less by arguments and variables (one may have 128 KiB), and the rest by a file or standard input.',
+  11: () => 'The sandbox has as many processes as it may: end some, or give it more (`limits.pids`).',
+  13: (cwd) => `Check that the program may be executed, and that the folder ${cwd} may be entered.`,
+};
+
+/** The sandbox tells a number and the kernel's words; what was tried is known here. */
+function notStarted({ argv: [program = ''], cwd }: ExecRecord, error: SallyportError): SallyportError {
+  const advice = waysOut[Number(error.details['errno'])]?.(cwd) ?? error.advice;
+  return new SallyportError(
+    'exec_start_failed',
+    `${program} could not be started in ${cwd}: ${error.message}`,
+    {
+      details: { ...error.details, program, cwd },
+      advice,
+      cause: error,
+    },
+  );
 }
 
 function endedEvent(record: ExecRecord) {

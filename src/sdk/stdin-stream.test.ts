@@ -28,6 +28,20 @@ describe('the input of a command', () => {
     expect(second.sent.join('')).toBe('efghi<end>');
   });
 
+  it('ends after its bytes, also when a new connection brings the room that the writer waited for', async () => {
+    const stdin = new StdinStream();
+    stdin.connect(line(), 0);
+    stdin.end(Buffer.alloc(300_000, 'x'));
+    stdin.disconnect();
+    const second = line();
+    const finished = once(stdin, 'finish');
+    stdin.connect(second, 100_000);
+    await finished;
+    expect(second.sent.slice(0, -1).join('')).toHaveLength(200_000);
+    expect(second.sent.filter((words) => words === '<end>')).toHaveLength(1);
+    expect(second.sent.at(-1)).toBe('<end>');
+  });
+
   it('holds up its writer while too much is not taken', async () => {
     const stdin = new StdinStream();
     stdin.connect(line(), 0);

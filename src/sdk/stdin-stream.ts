@@ -30,10 +30,12 @@ export class StdinStream extends Writable {
 
   /** A connection on which the sandbox says how much it has. What it lacks is sent. */
   connect(line: InputLine, taken: number): void {
-    this.#line = line;
+    // Without a line until all is sent: the acknowledgement may let the writer end, and the end comes after the bytes.
+    this.#line = undefined;
     this.acknowledge(taken);
     for (const chunk of this.#kept) line.send(chunk);
     if (this.#ended) line.end();
+    this.#line = line;
   }
 
   /** At the first connection of a command that had another writer before. */
