@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { packageInfo } from '../../src/lib/package-root.ts';
-import { sally } from '../support/cli.ts';
+import { newFolder, sally } from '../support/cli.ts';
 import { testEngine } from '../support/engine.ts';
 import { commandExists, requirement } from '../support/requires.ts';
 
@@ -66,11 +66,33 @@ describe.runIf(canBuildBoth)('the package', () => {
   it.each(['sally', 'sallyport'])(
     'runs a command in a sandbox when installed: %s run -- id',
     async (name) => {
+      // A state folder of its own, so that it starts the daemon that it brings.
+      const env = { SALLYPORT_STATE_DIR: await newFolder('own') };
       const command = [join(prefix, 'bin', name)];
-      const result = await sally(['run', '--image', testEngine().image, '--', 'id'], { command });
-      expect(result).toMatchObject({ code: 0, stdout: 'uid=64000 gid=64000 groups=64000\n' });
+      try {
+        const result = await sally(['run', '--image', testEngine().image, '--', 'id', '-un'], {
+          command,
+          env,
+        });
+        expect(result).toMatchObject({ code: 0, stdout: 'sally\n' });
+      } finally {
+        await sally(['daemon', 'stop'], { command, env });
+      }
     },
   );
+
+  it('does not let Node obey the file of --env-file, which may come from a hostile folder', async () => {
+    const cwd = await newFolder();
+    await writeFile(join(cwd, 'planted.cjs'), "require('node:fs').writeFileSync('planted', '')");
+    await writeFile(join(cwd, 'env'), 'NODE_OPTIONS=--require=./planted.cjs\n');
+    const args = ['explain', '--env-file', 'env', '--', 'true'];
+    const result = await sally(args, { command: [join(prefix, 'bin', 'sally')], cwd });
+    expect(result.code).toBe(0);
+    expect(await readdir(cwd)).not.toContain('planted');
+    // The same without the launcher shows that the file would do it.
+    await execute(process.execPath, [join(root, 'dist/cli/sally.cjs'), ...args], { cwd });
+    expect(await readdir(cwd)).toContain('planted');
+  });
 
   it('is imported by programs without loading daemon, engine, schemas or WebSockets', async () => {
     const program = join(folder, 'modules.mjs');
