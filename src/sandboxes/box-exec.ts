@@ -241,8 +241,8 @@ export class BoxExec {
       },
       describe(result, oomKilled),
     );
-    // Not before it is written down: until then porter is the only one that knows.
-    exec.forget();
+    // Not before it is written down: until then porter is the only one that knows. And after the answer, which waits for nothing.
+    setImmediate(() => exec.forget());
   }
 
   async #onFailure(exec: Exec, error: unknown): Promise<void> {

@@ -4,11 +4,16 @@ import { packTar, unpackTar } from 'modern-tar';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { getArchive } from '../../src/engines/docker/containers/get-archive.ts';
 import { putArchive } from '../../src/engines/docker/containers/put-archive.ts';
-import { ensurePorterVolume, porterVolumeName } from '../../src/engines/docker/porter-volume.ts';
+import { waitForExit } from '../../src/engines/docker/containers/wait.ts';
+import {
+  ensurePorterVolume,
+  PorterVolumes,
+  porterVolumeName,
+} from '../../src/engines/docker/porter-volume.ts';
 import { findVolume } from '../../src/engines/docker/volumes/inspect.ts';
 import { removeVolume } from '../../src/engines/docker/volumes/remove.ts';
 import { label } from '../../src/protocol/labels.ts';
-import { makeContainer, type TestEngine, testEngine } from '../support/engine.ts';
+import { makeContainer, runContainer, type TestEngine, testEngine } from '../support/engine.ts';
 
 /** Not the real porter: any bytes under their own name, so that the volume of this test is its own. */
 function program(): { readonly bytes: Buffer; readonly hash: string } {
@@ -107,5 +112,40 @@ describe("porter's volume", () => {
     await expect(ensurePorterVolume(engine.connection, porter, engine.image)).rejects.toMatchObject({
       code: 'engine_conflict',
     });
+  });
+
+  it('is read back by a daemon at its first use, and again after a while and after a failure', async () => {
+    const engine = testEngine();
+    const porter = program();
+    const name = porterVolumeName(porter.hash);
+    forget(engine, name);
+    let nowMs = 0;
+    const volumes = new PorterVolumes(engine.connection, () => nowMs);
+    expect(await volumes.provide(porter, engine.image)).toBe(name);
+    // Into the file as it is: an engine may notice when one takes the place of another.
+    const writer = await runContainer(engine, 'echo planted > /porter/porter', {
+      User: '0:0',
+      HostConfig: { Mounts: [{ Type: 'volume', Source: name, Target: '/porter' }] },
+    });
+    expect(await waitForExit(engine.connection, writer, { timeoutMs: 20_000 })).toBe(0);
+    // Who controls the engine is trusted between two looks.
+    nowMs = 9 * 60_000;
+    expect(await volumes.provide(porter, engine.image)).toBe(name);
+    nowMs = 11 * 60_000;
+    const refused = { code: 'porter_corrupt' };
+    await expect(volumes.provide(porter, engine.image)).rejects.toMatchObject(refused);
+    await expect(volumes.provide(porter, engine.image)).rejects.toMatchObject(refused);
+  });
+
+  it('is filled again when somebody removed it behind the back of a daemon', async () => {
+    const engine = testEngine();
+    const porter = program();
+    const name = porterVolumeName(porter.hash);
+    forget(engine, name);
+    const volumes = new PorterVolumes(engine.connection);
+    await volumes.provide(porter, engine.image);
+    await removeVolume(engine.connection, name);
+    await Promise.all([volumes.provide(porter, engine.image), volumes.provide(porter, engine.image)]);
+    expect(await ensurePorterVolume(engine.connection, porter, engine.image)).toBe(name);
   });
 });
