@@ -85,8 +85,8 @@ describe('a sandbox', () => {
   test('[G5] tells a death for want of memory from any other kill', async () => {
     const { make } = await openSandboxes();
     const box = await make({ spec: { limits: { memory: '64m' } } });
-    const fill = 'x=$(head -c 200000000 /dev/zero | tr "\\0" x); echo "$x" | wc -c';
-    const eaten = await runInSandbox(box, ['sh', '-c', fill]);
+    // It keeps the last line, and there is none.
+    const eaten = await runInSandbox(box, ['tail', '/dev/zero']);
     expect(eaten.exec).toMatchObject({ oom_killed: true });
     const killed = await runInSandbox(box, ['sh', '-c', 'kill -9 $$']);
     expect(killed.exec).toMatchObject({ oom_killed: false, signal: 'SIGKILL' });
