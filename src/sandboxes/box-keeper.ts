@@ -127,8 +127,8 @@ export class BoxKeeper {
     this.#parts.keeper.transition('FAILED', error.message);
   }
 
-  /** What the engine has wins over what was remembered. */
-  async reconcile(): Promise<void> {
+  /** What the engine has wins over what was remembered. `meanwhile`: what may explain an end that nobody saw. */
+  async reconcile(meanwhile?: string): Promise<void> {
     const { keeper } = this.#parts;
     const { state, containerId, reason } = keeper.record;
     if (state === 'DELETED' || state === 'FAILED') return;
@@ -144,7 +144,7 @@ export class BoxKeeper {
     if (found === undefined) await this.#vanished();
     else if (found.status === 'paused') keeper.transition('PAUSED', reason);
     else if (found.running) await this.#runs();
-    else if (state !== 'STOPPED') await this.#ended(howItEnded(found));
+    else if (state !== 'STOPPED') await this.#ended(howItEnded(found, meanwhile));
   }
 
   /** The box goes on without us. */
@@ -246,8 +246,17 @@ export class BoxKeeper {
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-function howItEnded({ exitCode, oomKilled }: BoxState): string {
-  return oomKilled ? 'it ran out of memory' : `its first process ended with ${exitCode}`;
+/** What porter answers with when it is asked from outside to end, and what a kill looks like. */
+const outside: Readonly<Record<number, string>> = {
+  143: 'the engine or its user told it to end',
+  137: 'the engine, its user or the kernel killed it',
+};
+
+function howItEnded({ exitCode, oomKilled }: BoxState, meanwhile: string | undefined): string {
+  if (oomKilled) return 'it ran out of memory';
+  const ending = `its first process ended with ${exitCode}`;
+  const why = meanwhile ?? outside[exitCode];
+  return why === undefined ? ending : `${why}: ${ending}`;
 }
 
 /** Also one whose answer nobody received. */

@@ -233,8 +233,8 @@ export class Sandbox {
   }
 
   /** Makes what is remembered true again. */
-  async reconcile(): Promise<void> {
-    await this.#turns.run(() => this.#box.reconcile());
+  async reconcile(meanwhile?: string): Promise<void> {
+    await this.#turns.run(() => this.#box.reconcile(meanwhile));
   }
 
   /** The daemon ends and the box goes on. */

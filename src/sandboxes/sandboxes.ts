@@ -52,7 +52,7 @@ export class Sandboxes {
     this.#options = options;
     this.#watch = new EngineWatch(world, {
       event: (event) => this.#byContainer(event.boxId)?.onEngineEvent(event),
-      back: () => this.#reconcileAll(),
+      back: () => this.#reconcileAll('the engine was away'),
     });
   }
 
@@ -239,10 +239,10 @@ export class Sandboxes {
     return this.list().find(({ record }) => record.containerId === boxId);
   }
 
-  async #reconcileAll(): Promise<void> {
+  async #reconcileAll(meanwhile?: string): Promise<void> {
     await Promise.all(
       this.list().map((sandbox) =>
-        sandbox.reconcile().catch((error: unknown) => {
+        sandbox.reconcile(meanwhile).catch((error: unknown) => {
           this.#world.report(`reconcile ${sandbox.name}`, error);
         }),
       ),

@@ -97,9 +97,12 @@ describe('[G5][R10] how a command ends', () => {
       oomKilled: true,
     });
     expect(await box.sh('exit 137')).toMatchObject({ oomKilled: false });
-    const limited = await box.exec(['python3', '-c', 'import signal; x = bytearray(48 * 2**20); signal.pause()'], {
-      memoryLimitBytes: 24 * 2 ** 20,
-    });
+    const limited = await box.exec(
+      ['python3', '-c', 'import signal; x = bytearray(48 * 2**20); signal.pause()'],
+      {
+        memoryLimitBytes: 24 * 2 ** 20,
+      },
+    );
     expect(limited.info).toMatchObject({ memoryLimitExceeded: true, oomKilled: false });
   });
 
