@@ -14,7 +14,7 @@ const mayImport = {
   // The codec of file trees is shared by both ends of the API.
   sdk: ['protocol', 'porter/tree-records', 'porter/tree-stream'],
   setup: ['engines/docker', 'images', 'protocol', 'sandboxes/ports', 'porter/binary'],
-  cli: ['protocol', 'sdk', 'config', 'setup', 'daemon/in-process', 'porter/exec', 'porter/output-sink'],
+  cli: ['protocol', 'sdk', 'config', 'setup', 'daemon/in-process', 'policy/names'],
 };
 
 const forbidden = Object.entries(mayImport).map(([folder, allowed]) => ({

@@ -5,34 +5,120 @@
  *   npm run build -- --release   both architectures, or it fails (used by `npm pack`)
  */
 
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join, relative, resolve } from 'node:path';
 import { hasProgram, installDebianPackages, isRootOnDebian, must, root, run, whenChanged } from './steps.mjs';
 
 const release = process.argv.includes('--release');
+
+/**
+ * Loaded when they are needed. The rest is bundled: finding and taking apart a package of the older module format takes
+ * Node longer than a command takes to run.
+ */
+const externalPackages = ['modern-tar', 'ws', 'yaml', 'zod'];
+const bundledPackages = ['commander', 'picocolors'];
+/** Bundled packages of that format call `require` for what belongs to Node. */
+const requireBanner =
+  "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);";
+
+/** The parser of the command line can start programs for verbs, which ours never does. */
+const withoutProcesses = {
+  name: 'without processes',
+  setup(build) {
+    build.onResolve({ filter: /^(node:)?child_process$/ }, ({ importer }) =>
+      importer.includes('/node_modules/commander/') ? { path: 'none', namespace: 'no-processes' } : undefined,
+    );
+    build.onLoad({ filter: /.*/, namespace: 'no-processes' }, () => ({ contents: 'module.exports = {};' }));
+  },
+};
+
+const common = {
+  absWorkingDir: root,
+  bundle: true,
+  platform: 'node',
+  target: 'node20.19',
+  external: externalPackages,
+  legalComments: 'none',
+  logLevel: 'warning',
+};
+
+/** What the entry loads when it needs it: each has a file of its own name. */
+const loadedByEntry = [
+  'cli/main',
+  'cli/ask',
+  'cli/folder-sandbox',
+  'config/load-config',
+  'sdk/start-daemon',
+  'setup/ask-consent',
+  'setup/images',
+];
+/** The verbs that are in the entry itself. */
+const inEntry = ['cli/commands/run', 'cli/commands/exec'];
+
+const entryLoads = {
+  name: 'what the entry loads',
+  setup(build) {
+    build.onResolve({ filter: /^\.{1,2}\// }, ({ path, resolveDir, kind }) => {
+      if (kind !== 'dynamic-import') return undefined;
+      const name = relative(join(root, 'src'), resolve(resolveDir, path)).replace(/\.ts$/, '');
+      if (inEntry.includes(name)) return undefined;
+      // The verbs that the entry does not have are not called by it.
+      if (!loadedByEntry.includes(name) && !name.startsWith('cli/commands/')) {
+        return { errors: [{ text: `${name} is loaded by the entry, and has no file of its own` }] };
+      }
+      return { path: `../${name}.js`, external: true };
+    });
+  },
+};
 
 export async function bundle() {
   return await whenChanged('dist/.inputs', ['src', 'package.json', 'scripts/build.mjs'], async () => {
     const { build } = await import('esbuild');
     rmSync(join(root, 'dist'), { recursive: true, force: true });
+    const named = ['daemon/main', 'sdk/index', ...loadedByEntry];
     await build({
-      absWorkingDir: root,
-      entryPoints: {
-        'cli/main': 'src/cli/main.ts',
-        'daemon/main': 'src/daemon/main.ts',
-        'sdk/index': 'src/sdk/index.ts',
-      },
+      ...common,
+      entryPoints: Object.fromEntries(named.map((name) => [name, `src/${name}.ts`])),
       outdir: 'dist',
-      bundle: true,
       splitting: true,
       format: 'esm',
-      platform: 'node',
-      target: 'node20.19',
-      packages: 'external',
+      banner: { js: requireBanner },
+      plugins: [withoutProcesses],
       chunkNames: 'chunks/[name]-[hash]',
-      logLevel: 'warning',
     });
+    const entry = join(root, 'dist/cli/sally.cjs');
+    await build({
+      ...common,
+      entryPoints: ['src/cli/sally.ts'],
+      outfile: entry,
+      minifySyntax: true,
+      minifyWhitespace: true,
+      // The older format: Node loads it in half the time.
+      format: 'cjs',
+      define: { 'import.meta.url': 'ownUrl' },
+      banner: { js: `${launcher}const ownUrl = require('node:url').pathToFileURL(__filename).href;` },
+      plugins: [withoutProcesses, entryLoads],
+    });
+    chmodSync(entry, 0o755);
+    writeLicences();
   });
+}
+
+/**
+ * SECURITY: the shell calls Node with `--`. Without it Node reads a file that is named by `--env-file` anywhere on the
+ * line, before any code of ours runs, and obeys NODE_OPTIONS in it: `sally run --env-file .env` in a hostile folder would
+ * run its code on the host. To the shell the second line is an exec, to JavaScript a string and a comment. Threads that
+ * help V8 are not worth their start in a process that lives for a moment.
+ */
+const launcher = `#!/bin/sh\n':' //; exec node --v8-pool-size=0 -- "$0" "$@"\n`;
+
+/** Their licences ask for it. */
+function writeLicences() {
+  const texts = bundledPackages.map((name) => {
+    const text = readFileSync(join(root, 'node_modules', name, 'LICENSE'), 'utf8');
+    return `${name}\n\n${text.trim()}\n`;
+  });
+  writeFileSync(join(root, 'dist/THIRD-PARTY.txt'), texts.join(`\n${'-'.repeat(80)}\n\n`));
 }
 
 /** The types of what programs import. Only for a release: a checkout has the sources. */

@@ -9,7 +9,7 @@ import { colour as pc } from './colour.mjs';
 import { ensureDependencies, must, root, run } from './steps.mjs';
 
 const started = performance.now();
-const sally = [join(root, 'dist/cli/main.js')];
+const sally = [join(root, 'dist/cli/sally.cjs')];
 const consent = process.stdin.isTTY ? [] : ['--yes'];
 const timings = [];
 

@@ -29,6 +29,8 @@ enum {
   MAX_TOKEN = 64,
   MAX_GREETING = FRAME_HEADER + 256,
   LAST_WORDS_MS = 5000,
+  /* When there are no descriptors, not even for a moment. */
+  PAUSE_MS = 100,
 };
 
 enum refusal {
@@ -49,6 +51,7 @@ struct door {
 };
 
 static struct watch listener = {.fd = -1};
+static uint64_t accept_again_ms; /* 0: it is listened to */
 static struct door waiting[MAX_WAITING + 1];
 static uint8_t token[MAX_TOKEN];
 static uint32_t token_length;
@@ -130,11 +133,14 @@ static void greet(struct door *door, const struct frame *frame) {
     refuse(door, REFUSED_EPOCH, "a newer host was here");
     return;
   }
-  memcpy(token, given.data, given.length);
-  token_length = given.length;
   int in_fd = door->watch.fd, out_fd = door->out_fd;
   free_door(door, false);
-  host_attach(in_fd, out_fd, frame->epoch, connection_window, stream_window);
+  if (!host_attach(in_fd, out_fd, frame->epoch, connection_window, stream_window)) {
+    close(in_fd);
+    return;
+  }
+  memcpy(token, given.data, given.length);
+  token_length = given.length;
   welcome();
 }
 
@@ -197,7 +203,13 @@ static bool is_from_engine(int fd) {
 static void on_connection(struct watch *watch, uint32_t events) {
   (void)events;
   int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (fd < 0) return;
+  if (fd < 0) {
+    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
+    /* It waits, and would wake the loop for ever. */
+    loop_want(watch, 0);
+    accept_again_ms = loop_now_ms() + PAUSE_MS;
+    return;
+  }
   if (!is_from_engine(fd)) {
     close(fd);
     return;
@@ -233,6 +245,10 @@ void doors_open(int in_fd, int out_fd) {
 
 int doors_expire(uint64_t now_ms) {
   int due_ms = -1;
+  if (accept_again_ms != 0 && now_ms >= accept_again_ms) {
+    accept_again_ms = 0;
+    loop_want(&listener, EPOLLIN);
+  } else if (accept_again_ms != 0) due_ms = (int)(accept_again_ms - now_ms);
   for (struct door *door = waiting + 1; door <= waiting + MAX_WAITING; door++) {
     if (door->out_fd < 0) continue;
     if (door->until_ms <= now_ms) free_door(door, true);

@@ -52,15 +52,16 @@ enum channel { OUT, ERR, CHANNELS };
 
 struct exec {
   uint32_t stream; /* 0: free */
-  pid_t supervisor, pid;
+  pid_t supervisor, pid; /* the supervisor: only while there is a report to come */
   struct watch report; /* fd -1: nothing of it is left */
   struct output output[CHANNELS];
   struct input input;
+  struct share share;
   uint64_t started_ms;
   bool attached; /* to the present host: it asked for this exec, or asked for it again */
   bool started_told, exited, exit_told, forgotten;
-  bool over; /* nothing of it is left, by the supervisor's own word */
   bool lost; /* the supervisor was killed: what it supervised hangs below porter itself */
+  int failure; /* not 0: it was not started, and no host knows that yet */
   /* 0: never */
   uint64_t deadline_ms, kill_ms, drain_until_ms, sample_ms, supervisor_until_ms, tell_ms;
   uint32_t grace_ms;
@@ -93,8 +94,7 @@ int exec_is_supervisor(pid_t pid) {
 
 /* What this exec has under way with the present host counts against the connection; it must not do so for ever. */
 static void give_back_all(struct exec *e) {
-  if (!e->attached) return;
-  for (int c = 0; c < CHANNELS; c++) host_give_back(e->output[c].sent - e->output[c].ring.start);
+  if (e->attached) share_end(&e->share);
 }
 
 static void free_exec(struct exec *e) {
@@ -129,10 +129,11 @@ static void main_exited(struct exec *e, int status, bool left_some) {
     e->drain_to[c] = e->output[c].ring.end + output_waiting(&e->output[c]);
     output_look_again(&e->output[c]);
   }
-  if (left_some) e->left = tree_count(e->supervisor, 0).alive;
+  struct tree_count count;
+  if (left_some && tree_count(e->supervisor, false, &count)) e->left = count.alive;
 }
 
-static int is_ours(pid_t pid) { return exec_is_supervisor(pid) || files_is_worker(pid); }
+static int is_ours(pid_t pid) { return exec_is_supervisor(pid) || spawn_is_kept(pid) || files_is_worker(pid); }
 
 /* Killed from inside: what it supervised hangs below porter itself as soon as the supervisor is reaped, and goes. */
 static void supervisor_lost(struct exec *e) {
@@ -155,7 +156,7 @@ static void on_report(struct watch *watch, uint32_t events) {
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got != (long)sizeof record) {
       loop_close(watch);
-      if (!e->over) supervisor_lost(e);
+      supervisor_lost(e);
       return;
     }
     switch (record.event) {
@@ -164,17 +165,21 @@ static void on_report(struct watch *watch, uint32_t events) {
         e->tell_ms = loop_now_ms() + TELL_START_MS;
         break;
       case SPAWN_FAILED:
-        /* Not buried: it never ran, so the same request may be made again. */
-        tell_not_started(e->stream, record.value);
-        free_exec(e);
+        e->failure = record.value;
+        loop_close(watch);
         return;
       case SPAWN_EXITED:
         e->usage = record.usage;
         main_exited(e, record.value, record.left_some != 0);
         break;
-      case SPAWN_OVER:
-        e->over = true;
-        break;
+      case SPAWN_OVER: {
+        /* From here on the supervisor may be another exec's: nothing of this one names it any more. */
+        int report = watch->fd;
+        loop_release(watch);
+        spawn_keep(e->supervisor, report);
+        e->supervisor = 0;
+        return;
+      }
       default:
         break;
     }
@@ -196,6 +201,7 @@ static void start(uint32_t stream, const struct exec_wish *wish, int failure) {
       .supervisor = child.supervisor,
       .started_ms = now_ms,
       .attached = true,
+      .share.trust = SHARE_FIRST_EXEC,
       .deadline_ms = wish->deadline_ms == 0 ? 0 : now_ms + wish->deadline_ms,
       .grace_ms = wish->grace_ms == 0 ? DEFAULT_GRACE_MS : wish->grace_ms,
       .memory_limit = wish->memory_limit,
@@ -226,14 +232,15 @@ void exec_request(uint32_t stream, const uint8_t *payload, uint32_t length) {
 
 static void request_kill(struct exec *e, uint32_t grace_ms, uint64_t now_ms) {
   uint64_t at_ms = now_ms + grace_ms;
-  if (grace_ms > 0) tree_signal(e->supervisor, SIGTERM);
+  /* Without a look at the tree its head is told at least; what is left after the grace is killed in any case. */
+  if (grace_ms > 0 && e->report.fd >= 0 && !tree_signal(e->supervisor, SIGTERM) && e->pid > 0) kill(-e->pid, SIGTERM);
   if (e->kill_ms == 0 || at_ms < e->kill_ms) e->kill_ms = at_ms;
 }
 
 static void on_acknowledge(struct exec *e, struct reader *r) {
   uint64_t out = read_u64(r), err = read_u64(r);
-  bool ok = reader_done(r) && e->attached && output_acknowledge(&e->output[OUT], out) &&
-            output_acknowledge(&e->output[ERR], err);
+  bool ok = reader_done(r) && e->attached && output_acknowledge(&e->output[OUT], out, &e->share) &&
+            output_acknowledge(&e->output[ERR], err, &e->share);
   if (!ok) host_violation("acknowledged what was not sent");
 }
 
@@ -272,6 +279,7 @@ bool exec_frame(const struct frame *frame) {
   struct reader r = {.at = frame->payload, .end = frame->payload + frame->length};
   /* Processes that a forgotten exec left behind can still be killed. */
   if (e == NULL || (e->forgotten && frame->type != FRAME_KILL)) return false;
+  if (e->failure != 0 && frame->type != FRAME_RESUME) return true; /* the host learns of it in a moment */
   switch (frame->type) {
     case FRAME_STDIN:
       input_take(&e->input, frame->payload, frame->length);
@@ -337,6 +345,7 @@ void exec_list(void) {
 void exec_host_replaced(void) {
   for (struct exec *e = execs; e < execs + MAX_EXECS; e++) {
     e->attached = e->started_told = e->exit_told = false;
+    e->share = (struct share){.trust = SHARE_FIRST_EXEC};
     /* What was under way to the host before never arrived, as far as anyone knows. */
     for (int c = 0; c < CHANNELS; c++) e->output[c].sent = e->output[c].ring.start;
   }
@@ -361,26 +370,29 @@ static void keep_deadline(struct exec *e, uint64_t now_ms) {
 static void keep_memory_limit(struct exec *e, uint64_t now_ms) {
   if (e->sample_ms == 0 || now_ms < e->sample_ms || is_gone(e)) return;
   e->sample_ms = now_ms + SAMPLE_MS;
-  if (tree_count(e->supervisor, 1).resident_bytes <= e->memory_limit) return;
+  struct tree_count count;
+  tree_count(e->supervisor, true, &count);
+  if (count.resident_bytes <= e->memory_limit) return;
   e->flags |= EXIT_MEMORY;
   e->sample_ms = 0;
   request_kill(e, 0, now_ms);
 }
 
-static uint32_t kill_all(struct exec *e) {
-  if (e->lost) return tree_kill_strangers(is_ours);
+static bool kill_all(struct exec *e, uint32_t *found) {
+  if (e->lost) return tree_kill_strangers(is_ours, found);
   /* A supervisor that was stopped from inside could not reap. */
   kill(e->supervisor, SIGCONT);
-  return tree_kill(e->supervisor);
+  return tree_kill(e->supervisor, found);
 }
 
 static void keep_killing(struct exec *e, uint64_t now_ms) {
   /* Nothing is left to be killed: the end need not wait for the grace. */
   if (is_gone(e)) e->kill_ms = 0;
   if (e->kill_ms == 0 || now_ms < e->kill_ms) return;
-  uint32_t found = kill_all(e);
+  uint32_t found;
+  bool whole = kill_all(e, &found);
   if (found > e->killed) e->killed = found;
-  if (found > 0) {
+  if (found > 0 || !whole) {
     e->kill_ms = now_ms + KILL_AGAIN_MS;
     return;
   }
@@ -447,10 +459,7 @@ static void send_output(struct exec *e, uint64_t now_ms) {
     if (quiet && !e->exited && now_ms < e->tell_ms) return;
     tell_started(e);
   }
-  uint64_t under_way = 0;
-  for (int c = 0; c < CHANNELS; c++) under_way += e->output[c].sent - e->output[c].ring.start;
-  uint32_t credit = under_way < host_stream_window() ? host_stream_window() - (uint32_t)under_way : 0;
-  for (int c = 0; c < CHANNELS; c++) credit -= output_send(&e->output[c], e->stream, credit);
+  for (int c = 0; c < CHANNELS; c++) output_send(&e->output[c], e->stream, &e->share);
 }
 
 static void sooner(int *due_ms, uint64_t at_ms, uint64_t now_ms) {
@@ -459,12 +468,22 @@ static void sooner(int *due_ms, uint64_t at_ms, uint64_t now_ms) {
   if (*due_ms < 0 || left_ms < *due_ms) *due_ms = left_ms;
 }
 
+/* Told only to a host that asked for it: another one does not know the number. Not buried: it never ran, so the same request
+ * may be made again. */
+static int pump_failed(struct exec *e) {
+  if (!e->attached) return -1;
+  tell_not_started(e->stream, e->failure);
+  free_exec(e);
+  return -1;
+}
+
 static int pump(struct exec *e, uint64_t now_ms) {
+  if (e->failure != 0) return pump_failed(e);
   keep_deadline(e, now_ms);
   keep_memory_limit(e, now_ms);
   keep_killing(e, now_ms);
   keep_supervisor(e, now_ms);
-  for (int c = 0; c < CHANNELS; c++) output_fill(&e->output[c]);
+  for (int c = 0; c < CHANNELS; c++) output_fill(&e->output[c], &e->share);
   send_output(e, now_ms);
   int due_ms = -1;
   if (is_over(e, now_ms)) finish(e);
@@ -483,7 +502,7 @@ static int pump(struct exec *e, uint64_t now_ms) {
 int exec_pump(uint64_t now_ms) {
   /* Each turn begins with another exec, so that none is always the last to find the queue full. */
   static uint32_t first;
-  int due_ms = -1;
+  int due_ms = spawn_expire(now_ms);
   first = (first + 1) % MAX_EXECS;
   for (uint32_t i = 0; i < MAX_EXECS; i++) {
     struct exec *e = &execs[(first + i) % MAX_EXECS];
@@ -500,14 +519,22 @@ int exec_pump(uint64_t now_ms) {
 void exec_end_all(bool with_kill) {
   for (struct exec *e = execs; e < execs + MAX_EXECS; e++) {
     if (e->stream == 0 || e->report.fd < 0) continue;
-    if (with_kill) tree_kill(e->supervisor);
+    uint32_t found;
+    if (with_kill) tree_kill(e->supervisor, &found);
     else tree_signal(e->supervisor, SIGTERM);
   }
 }
 
 bool exec_any_running(void) {
   for (struct exec *e = execs; e < execs + MAX_EXECS; e++) {
-    if (e->stream != 0 && (!is_gone(e) || (e->attached && !e->exit_told))) return true;
+    if (e->stream != 0 && !is_gone(e)) return true;
+  }
+  return false;
+}
+
+bool exec_any_untold(void) {
+  for (struct exec *e = execs; e < execs + MAX_EXECS; e++) {
+    if (e->stream != 0 && e->attached && !e->exit_told) return true;
   }
   return false;
 }

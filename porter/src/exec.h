@@ -26,7 +26,8 @@ void exec_shift_deadlines(uint64_t gap_ms);
 int exec_pump(uint64_t now_ms);
 /* TERM, or KILL, to every program. */
 void exec_end_all(bool kill);
-/* Something runs, or its host is still to be told how it ended. */
 bool exec_any_running(void);
+/* The host is still to be told how one of them ended. */
+bool exec_any_untold(void);
 
 #endif

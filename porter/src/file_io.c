@@ -75,6 +75,8 @@ void io_put_u64(uint64_t value) {
 static uint8_t in[IO_BUFFER];
 static size_t in_head, in_tail;
 
+void io_reset(void) { out_filled = in_head = in_tail = 0; }
+
 size_t io_take(uint8_t **data, size_t most) {
   if (in_head == in_tail) {
     long got;

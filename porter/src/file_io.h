@@ -32,6 +32,8 @@ void io_put(const void *data, size_t length);
 void io_put_u32(uint32_t value);
 void io_put_u64(uint64_t value);
 void io_flush(void);
+/* Forgets what is left of an operation before the next one. */
+void io_reset(void);
 
 /* Data from the host: as much as is there now, 0 at the end. */
 size_t io_take(uint8_t **data, size_t most);

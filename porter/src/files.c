@@ -11,9 +11,11 @@
 #include "file_worker.h"
 #include "host.h"
 #include "input.h"
+#include "kept.h"
 #include "loop.h"
 #include "numbers.h"
 #include "outlet.h"
+#include "quota.h"
 #include "victim.h"
 #include "wire.h"
 
@@ -36,6 +38,7 @@ struct operation {
 };
 
 static struct operation operations[MAX_PLACES];
+static struct kept_pool kept;
 
 static struct operation *find(uint32_t stream) {
   for (struct operation *o = operations; o < operations + MAX_PLACES; o++) {
@@ -48,7 +51,7 @@ bool files_is_worker(pid_t pid) {
   for (struct operation *o = operations; o < operations + MAX_PLACES; o++) {
     if (o->pid == pid) return true;
   }
-  return false;
+  return kept_has(&kept, pid);
 }
 
 void files_reaped(pid_t pid) {
@@ -57,12 +60,20 @@ void files_reaped(pid_t pid) {
     o->pid = 0;
     o->kill_ms = 0;
   }
+  kept_reaped(&kept, pid);
 }
 
 static void close_all(struct operation *o) {
   loop_close(&o->status);
   outlet_close(&o->out);
   input_close(&o->in);
+}
+
+/* The host was told. What was under way counts no more, and not a moment earlier: the host counts it until it reads DONE. */
+static void over(struct operation *o) {
+  close_all(o);
+  outlet_over(&o->out);
+  o->stream = 0;
 }
 
 /* The signal comes before the pipes are closed: an end of input that the host never sent must not be taken for one. */
@@ -117,11 +128,23 @@ static void set_nonblocking(int fd) { fcntl(fd, F_SETFL, O_NONBLOCK); }
 static int start(struct operation *o, uint32_t stream, const uint8_t *payload, uint32_t length) {
   int status[2] = {-1, -1}, in[2] = {-1, -1}, out[2] = {-1, -1};
   uint32_t needs = file_worker_needs(payload, length);
-  bool made = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, status) == 0 &&
-              ((needs & WORKER_TAKES_DATA) == 0 || pipe2(in, O_CLOEXEC) == 0) &&
+  bool made = ((needs & WORKER_TAKES_DATA) == 0 || pipe2(in, O_CLOEXEC) == 0) &&
               ((needs & WORKER_GIVES_DATA) == 0 || pipe2(out, O_CLOEXEC) == 0);
-  pid_t pid = made ? victim_fork() : -1;
-  if (pid == 0) file_worker((int[]){status[1], in[0], out[1]}, payload, length);
+  if (made && (quota_is_last(in[1]) || quota_is_last(out[1]))) {
+    made = false;
+    errno = EMFILE;
+  }
+  struct kept_task task = {payload, length, in[0] >= 0 ? &in[0] : &out[1], needs == 0 ? 0 : 1};
+  pid_t pid = -1;
+  if (made && !kept_take(&kept, &task, &pid, &status[0])) {
+    made = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, status) == 0;
+    if (made && quota_is_last(status[1])) {
+      made = false;
+      errno = EMFILE;
+    }
+    pid = made ? victim_fork() : -1;
+    if (pid == 0) file_worker((int[]){status[1], in[0], out[1]}, payload, length);
+  }
   if (pid < 0) {
     int failure = errno;
     close_pair(status);
@@ -129,7 +152,7 @@ static int start(struct operation *o, uint32_t stream, const uint8_t *payload, u
     close_pair(out);
     return failure;
   }
-  close(status[1]);
+  if (status[1] >= 0) close(status[1]);
   if (in[0] >= 0) close(in[0]);
   if (out[1] >= 0) close(out[1]);
   *o = (struct operation){.stream = stream, .pid = pid, .takes_input = in[1] >= 0, .out.watch.fd = -1};
@@ -172,8 +195,7 @@ bool files_frame(const struct frame *frame) {
       break;
     case FRAME_CREDIT: {
       uint32_t bytes = read_u32(&r);
-      /* What was under way when it was cancelled is given back already. */
-      if (reader_done(&r) && !o->cancelled) outlet_credit(&o->out, bytes);
+      if (reader_done(&r)) outlet_credit(&o->out, bytes);
       break;
     }
     case FRAME_CANCEL:
@@ -194,8 +216,17 @@ void files_host_replaced(void) {
   }
 }
 
+static void keep_worker(struct operation *o) {
+  char read_already;
+  int socket = o->status.fd;
+  loop_release(&o->status);
+  recv(socket, &read_already, 1, 0);
+  kept_put(&kept, o->pid, socket);
+  o->pid = 0;
+}
+
 static void finish(struct operation *o) {
-  uint8_t record[4 + WORKER_MAX_RESULT];
+  uint8_t record[WORKER_MAX_RECORD];
   /* Only looked at, and so still there if the host's queue is full now. */
   long got;
   do got = recv(o->status.fd, record, sizeof record, MSG_PEEK);
@@ -205,16 +236,17 @@ static void finish(struct operation *o) {
     o->status_ready = false;
     return;
   }
-  struct reader r = {.at = record, .end = record + (got < 4 ? 0 : got)};
-  uint32_t failure = got < 4 ? EIO : read_u32(&r);
+  struct reader r = {.at = record, .end = record + (got < WORKER_HEAD ? 0 : got)};
+  uint32_t failure = got < WORKER_HEAD ? EIO : read_u32(&r);
+  bool stays = got >= WORKER_HEAD && read_u32(&r) != 0;
   if (!tell_done(o->stream, failure, r.at, (uint32_t)(r.end - r.at))) return;
-  close_all(o);
-  o->stream = 0;
+  if (stays) keep_worker(o);
+  over(o);
 }
 
 static void pump(struct operation *o) {
   if (o->cancelled) {
-    if (tell_done(o->stream, ECANCELED, "", 0)) o->stream = 0;
+    if (tell_done(o->stream, ECANCELED, "", 0)) over(o);
     return;
   }
   tell_input_over(o);
@@ -225,7 +257,7 @@ static void pump(struct operation *o) {
 int files_pump(uint64_t now_ms) {
   /* Each turn begins with another one, so that none is always the last to find the queue full. */
   static uint32_t first;
-  int due_ms = -1;
+  int due_ms = kept_expire(&kept, now_ms);
   first = (first + 1) % MAX_PLACES;
   for (uint32_t i = 0; i < MAX_PLACES; i++) {
     struct operation *o = &operations[(first + i) % MAX_PLACES];

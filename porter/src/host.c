@@ -42,6 +42,7 @@ static bool out_full, was_full;
 bool host_present(void) { return out.fd >= 0; }
 uint32_t host_epoch(void) { return epoch; }
 uint32_t host_stream_window(void) { return stream_window; }
+uint32_t host_window(void) { return window; }
 uint32_t host_credit(void) { return host_present() ? window - under_way : 0; }
 void host_spend(uint32_t bytes) { under_way += bytes; }
 void host_give_back(uint64_t bytes) { under_way -= bytes > under_way ? under_way : (uint32_t)bytes; }
@@ -202,7 +203,10 @@ void host_never_came(void) { events->gone(); }
 
 void host_listen(const struct host_events *callbacks) { events = callbacks; }
 
-void host_attach(int in_fd, int out_fd, uint32_t new_epoch, uint32_t connection_window, uint32_t new_stream_window) {
+bool host_attach(int in_fd, int out_fd, uint32_t new_epoch, uint32_t connection_window, uint32_t new_stream_window) {
+  /* The two directions of a socket are one descriptor, which epoll takes only once. */
+  int writable = in_fd == out_fd ? fcntl(out_fd, F_DUPFD_CLOEXEC, 0) : out_fd;
+  if (writable < 0) return false;
   if (host_present()) {
     host_empty(FRAME_SUPERSEDED, 0);
     host_flush();
@@ -211,9 +215,8 @@ void host_attach(int in_fd, int out_fd, uint32_t new_epoch, uint32_t connection_
   epoch = new_epoch;
   window = connection_window;
   stream_window = new_stream_window;
-  /* The two directions of a socket are one descriptor, which epoll takes only once. */
-  int writable = in_fd == out_fd ? fcntl(out_fd, F_DUPFD_CLOEXEC, 0) : out_fd;
   loop_add(&in, in_fd, EPOLLIN, on_readable);
   loop_add(&out, writable, EPOLLOUT | EPOLLET, on_writable);
   events->replaced();
+  return true;
 }

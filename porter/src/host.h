@@ -26,14 +26,16 @@ struct host_events {
   void (*gone)(void);
 };
 
-/* Makes these descriptors the host's connection. The one before is told and closed. */
-void host_attach(int in_fd, int out_fd, uint32_t epoch, uint32_t connection_window, uint32_t stream_window);
+/* Makes these descriptors the host's connection. The one before is told and closed. False when there is no descriptor left
+ * for it: then nothing has changed. */
+bool host_attach(int in_fd, int out_fd, uint32_t epoch, uint32_t connection_window, uint32_t stream_window);
 void host_listen(const struct host_events *events);
 /* The first connection ended before anyone greeted. */
 void host_never_came(void);
 bool host_present(void);
 uint32_t host_epoch(void);
 uint32_t host_stream_window(void);
+uint32_t host_window(void);
 
 /* Bytes of data that may be sent now, by the connection's credit. */
 uint32_t host_credit(void);

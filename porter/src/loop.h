@@ -11,9 +11,13 @@ struct watch {
   int fd; /* -1: not watched */
   uint32_t events;
   void (*ready)(struct watch *watch, uint32_t events);
+  /* The loop's own. */
+  struct watch *next;
+  bool is_refused;
 };
 
 void loop_open(void);
+/* Never fails: where the kernel has no watch left, the descriptor is looked at now and then, and the loop goes on. */
 void loop_add(struct watch *watch, int fd, uint32_t events, void (*ready)(struct watch *, uint32_t));
 /* Which events are waited for from now on. */
 void loop_want(struct watch *watch, uint32_t events);

@@ -27,6 +27,7 @@
 #include "notice.h"
 #include "seccomp.h"
 #include "show.h"
+#include "spawn.h"
 #include "text.h"
 #include "tree.h"
 #include "tunnels.h"
@@ -35,6 +36,8 @@
 
 enum {
   STOP_GRACE_MS = 3000,
+  /* When all are gone: for a host that is slow to hear how they ended. One that does not read must not hold up the engine. */
+  LAST_WORDS_MS = 700,
   /* While anything has a deadline the loop comes round at least this often, so that a pause shows as a gap. */
   TICK_MS = 500,
   GAP_MS = 1000,
@@ -43,7 +46,7 @@ enum {
 
 static bool exit_with_host;
 static bool host_is_gone;
-static uint64_t stop_at_ms;
+static uint64_t stop_at_ms; /* 0: not asked to stop */
 
 static void on_ping(const struct frame *frame) {
   uint8_t payload[64];
@@ -113,7 +116,10 @@ static void on_host_gone(void) {
 static void reap(void) {
   int status;
   pid_t pid;
-  while ((pid = waitpid(-1, &status, WNOHANG)) > 0) files_reaped(pid);
+  while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+    files_reaped(pid);
+    spawn_reaped(pid);
+  }
 }
 
 /* From outside the pid namespace the sender is 0. Where porter is not PID 1, whoever started it may also end it. */
@@ -177,8 +183,14 @@ static int move_away(int fd) {
 }
 
 static bool time_to_stop(uint64_t now_ms) {
+  static bool is_quiet;
   if (host_is_gone && exit_with_host) return true;
-  return stop_at_ms != 0 && (now_ms >= stop_at_ms || (!exec_any_running() && host_flush()));
+  if (stop_at_ms == 0) return false;
+  if (!is_quiet && !exec_any_running()) {
+    is_quiet = true;
+    if (stop_at_ms > now_ms + LAST_WORDS_MS) stop_at_ms = now_ms + LAST_WORDS_MS;
+  }
+  return now_ms >= stop_at_ms || (is_quiet && !exec_any_untold() && host_flush());
 }
 
 /* Each turn begins with another part, so that none is always the last to find the queue full. */

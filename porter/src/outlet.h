@@ -9,19 +9,22 @@
 #include <stdint.h>
 
 #include "loop.h"
+#include "share.h"
 
 struct outlet {
   struct watch watch; /* fd -1: at its end */
   uint32_t stream;
-  uint32_t under_way;
-  uint32_t trust; /* may be under way, at most: grows with what the host has taken */
+  struct share share;
   uint8_t type;
   bool readable;
   int failure; /* the errno that ended it, 0 for a plain end */
 };
 
 void outlet_open(struct outlet *o, int fd, uint32_t stream, uint8_t type);
+/* Reads no more. What is under way counts until outlet_over. */
 void outlet_close(struct outlet *o);
+/* The host was told of the end among the data: from there on it does not count what was under way, and neither does this. */
+void outlet_over(struct outlet *o);
 /* Moves what may be moved. */
 void outlet_pump(struct outlet *o);
 /* The host has taken this much. */

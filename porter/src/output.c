@@ -10,8 +10,9 @@
 #include "wire.h"
 
 enum {
-  /* As much as a host may let be under way on one stream. */
+  /* As much as a host may let be under way on one stream; before anyone has read it, less. */
   KEPT_MOST = 256 * 1024,
+  KEPT_FIRST = 64 * 1024,
   /* With its headers a whole frame is 32 KiB, which is what engines read and pass on at a time: then most frames arrive in
    * one piece, and the host need not put them together. */
   FRAME_DATA_MOST = 32 * 1024 - FRAME_HEADER - 8,
@@ -42,13 +43,14 @@ static void drop(struct output *o) {
   if (got == 0 || errno != EAGAIN) loop_close(&o->watch);
 }
 
-void output_fill(struct output *o) {
+void output_fill(struct output *o, const struct share *share) {
+  uint32_t most = share->trust < KEPT_FIRST ? KEPT_FIRST : share->trust > KEPT_MOST ? KEPT_MOST : share->trust;
   if (o->discarding) {
     if (o->readable && o->watch.fd >= 0) drop(o);
     return;
   }
   while (o->readable && o->watch.fd >= 0) {
-    long got = ring_read(&o->ring, o->watch.fd, KEPT_MOST);
+    long got = ring_read(&o->ring, o->watch.fd, most);
     if (got > 0) continue;
     if (got == RING_FULL) return; /* still readable */
     o->readable = false;
@@ -58,29 +60,24 @@ void output_fill(struct output *o) {
   }
 }
 
-uint32_t output_send(struct output *o, uint32_t stream, uint32_t stream_credit) {
-  uint32_t total = 0;
+void output_send(struct output *o, uint32_t stream, struct share *share) {
   while (o->sent < o->ring.end) {
     uint64_t most = o->ring.end - o->sent;
     if (most > FRAME_DATA_MOST) most = FRAME_DATA_MOST;
-    if (most > stream_credit - total) most = stream_credit - total;
-    if (most > host_credit()) most = host_credit();
+    if (most > share_room(share)) most = share_room(share);
     uint32_t length = (uint32_t)most;
     uint8_t *space = length == 0 ? NULL : host_data_begin(OFFSET_BYTES + length);
-    if (space == NULL) break;
+    if (space == NULL) return;
     write_u64(&(struct writer){.data = space, .capacity = OFFSET_BYTES}, o->sent);
     ring_copy(&o->ring, o->sent, space + OFFSET_BYTES, length);
     host_data_end(o->type, stream, OFFSET_BYTES + length);
-    host_spend(length);
+    share_spend(share, length);
     o->sent += length;
-    total += length;
   }
-  return total;
 }
 
-bool output_acknowledge(struct output *o, uint64_t offset) {
-  if (offset < o->ring.start || offset > o->sent) return false;
-  host_give_back(offset - o->ring.start);
+bool output_acknowledge(struct output *o, uint64_t offset, struct share *share) {
+  if (offset < o->ring.start || offset > o->sent || !share_give_back(share, offset - o->ring.start)) return false;
   ring_release(&o->ring, offset);
   return true;
 }

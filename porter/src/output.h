@@ -7,6 +7,7 @@
 
 #include "loop.h"
 #include "ring.h"
+#include "share.h"
 
 struct output {
   struct watch watch; /* fd -1: at its end, or never there */
@@ -21,12 +22,12 @@ struct output {
 
 void output_open(struct output *o, int fd, uint8_t type, bool is_pty);
 void output_close(struct output *o);
-/* Reads what there is. */
-void output_fill(struct output *o);
-/* Sends what credit allows, at most `stream_credit`; returns how many bytes were sent. */
-uint32_t output_send(struct output *o, uint32_t stream, uint32_t stream_credit);
+/* Reads what there is, as far as it may be kept. */
+void output_fill(struct output *o, const struct share *share);
+/* Sends what the stream's share allows. */
+void output_send(struct output *o, uint32_t stream, struct share *share);
 /* Everything below `offset` is with the host. False when that was never sent. */
-bool output_acknowledge(struct output *o, uint64_t offset);
+bool output_acknowledge(struct output *o, uint64_t offset, struct share *share);
 /* A new host has everything below `offset` and wants the rest. False when that is not kept any more. */
 bool output_resume(struct output *o, uint64_t offset);
 /* The program ended: reads once more, whatever was reported. */

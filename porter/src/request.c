@@ -73,6 +73,8 @@ int exec_wish_read(struct exec_wish *wish, const uint8_t *payload, uint32_t leng
   }
   wish->spawn.limits = wish->limits;
   wish->spawn.limit_count = count;
+  wish->spawn.message = payload;
+  wish->spawn.message_length = length;
   bool complete = wish->spawn.cwd != NULL && wish->spawn.argv != NULL && wish->spawn.envp != NULL && reader_done(&r);
   return complete && wish->spawn.argv[0] != NULL && (flags & ~(FLAG_STDIN | FLAG_PTY)) == 0 ? 0 : EINVAL;
 }

@@ -34,6 +34,10 @@ static bool grow(struct ring *ring, uint32_t limit) {
   if (capacity > limit && ring->capacity != 0) return false;
   uint32_t more = beyond_smallest(capacity) - beyond_smallest(ring->capacity);
   if (more > SHARED_BUDGET - shared_used) return false;
+  /* Those that nobody empties must not take all: one that is alone leaves half, and beside others four times what it takes. */
+  uint32_t of_others = shared_used - beyond_smallest(ring->capacity);
+  uint32_t times = of_others > SHARED_BUDGET / 8 ? 4 : 1;
+  if (beyond_smallest(capacity) * times > SHARED_BUDGET - shared_used - more) return false;
   uint8_t *bytes = malloc(capacity);
   if (bytes == NULL) return false;
   struct ring larger = {.bytes = bytes, .capacity = capacity, .start = ring->start, .end = ring->end};

@@ -10,20 +10,25 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "doors.h"
+#include "kept.h"
+#include "request.h"
 #include "seccomp.h"
 #include "text.h"
+#include "tree.h"
 #include "victim.h"
 
 static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 enum { RESERVED_DESCRIPTORS = 32 };
 /* Where the supervisor finds its descriptors after it closed all others. */
-enum { FD_REPORT = 3, FD_IN, FD_OUT, FD_ERR, FD_END };
+enum { FD_REPORT = 3, FD_IN, FD_OUT, FD_ERR, FD_END, FDS_GIVEN = FD_END - FD_IN };
 
 /* The PATH of the program's environment, not of porter's own. */
 static const char *search_path(char **envp) {
@@ -86,6 +91,7 @@ static int become_program(const struct spawn *request) {
   sigset_t none;
   sigemptyset(&none);
   signal(SIGPIPE, SIG_DFL);
+  signal(SIGTERM, SIG_DFL);
   sigprocmask(SIG_SETMASK, &none, NULL);
   if (setsid() < 0) return errno;
   if (dup2(FD_IN, 0) < 0 || dup2(FD_OUT, 1) < 0 || dup2(FD_ERR, 2) < 0) return errno;
@@ -93,8 +99,6 @@ static int become_program(const struct spawn *request) {
   int failure = set_limits(request);
   if (failure != 0) return failure;
   if (chdir(request->cwd) != 0) return errno;
-  failure = seccomp_install();
-  if (failure != 0) return failure;
   return exec_search(request->argv, request->envp);
 }
 
@@ -109,22 +113,67 @@ static bool anything_left(void) {
   return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-static _Noreturn void supervise(const struct spawn *request) {
+static pid_t porter, self;
+
+/* Where porter is PID 1 all processes end with it. Elsewhere a porter that was killed would leave its programs behind. */
+static void on_parent_gone(int signal_number) {
+  /* A program that has not begun yet still has this handler. */
+  if (getpid() != self) {
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+    return;
+  }
+  /* Anybody inside may send this; only the death of the parent changes it. */
+  if (getppid() == porter) return;
+  for (uint32_t found = 1; !tree_kill(getpid(), &found) || found > 0;) {
+    while (waitpid(-1, NULL, WNOHANG) > 0) continue;
+    nanosleep(&(struct timespec){.tv_nsec = 1000 * 1000}, NULL);
+  }
+  _exit(0);
+}
+
+static void end_with_porter(sigset_t *blocked) {
+  self = getpid();
+  signal(SIGTERM, on_parent_gone);
+  sigdelset(blocked, SIGTERM);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != porter) _exit(0);
+}
+
+/* Everything that does not depend on a request. Returns the errno for which no program may be started. */
+static int become_supervisor(void) {
   prctl(PR_SET_NAME, "porter-exec");
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  /* Only what cannot be blocked ends a supervisor early; that is noticed by its pipe, and answered. */
+  /* Only what cannot be blocked ends a supervisor early; that is noticed by its socket, and answered. */
   sigset_t all;
   sigfillset(&all);
+  end_with_porter(&all);
   sigprocmask(SIG_SETMASK, &all, NULL);
+  /* SECURITY: every program inherits it. The supervisor itself waits, talks to porter and lets go of what it traces, and
+   * can do so with the same filter. */
+  return seccomp_install();
+}
+
+/* Returns 0, or the errno for which the program does not run. */
+static int start_program(const struct spawn *request, pid_t *pid) {
   /* The child borrows this memory until it runs its program or gives up, and this process stands still so long. That is
    * cheaper than a copy, and the reason for a failure needs no pipe; shared, because an emulator copies all the same. */
-  volatile int *why = mmap(NULL, sizeof *why, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  pid_t pid = why == MAP_FAILED ? -1 : vfork();
-  if (pid == 0) {
+  static volatile int *why = NULL;
+  if (why == NULL) why = mmap(NULL, sizeof *why, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (why == MAP_FAILED) return ENOMEM;
+  *why = 0;
+  *pid = vfork();
+  if (*pid == 0) {
     *why = become_program(request);
     _exit(127);
   }
-  int failure = pid < 0 ? errno : *why;
+  return *pid < 0 ? errno : *why;
+}
+
+/* Returns when nothing is left of the program and of all that it started. */
+static void supervise(const struct spawn *request, int failure) {
+  pid_t pid = -1;
+  if (failure == 0) failure = start_program(request, &pid);
   close(FD_IN);
   close(FD_OUT);
   close(FD_ERR);
@@ -141,10 +190,22 @@ static _Noreturn void supervise(const struct spawn *request) {
     if (gone > 0 && WIFSTOPPED(status)) ptrace(PTRACE_DETACH, gone, NULL, (void *)(long)WSTOPSIG(status));
     else if (gone == pid) report(SPAWN_EXITED, status, anything_left(), &usage);
     else if (gone < 0 && errno == ECHILD) {
+      /* Orphans come to a supervisor, so without a child it has no descendant at all. */
       report(SPAWN_OVER, 0, 0, NULL);
-      _exit(0);
+      return;
     }
   }
+}
+
+static void await_request(struct exec_wish *wish) {
+  static uint8_t message[KEPT_MESSAGE_MOST];
+  /* The lowest free numbers, in order: just those that the last program left free. */
+  static const int places[FDS_GIVEN] = {FD_IN, FD_OUT, FD_ERR};
+  int fds[FDS_GIVEN];
+  size_t count = FDS_GIVEN;
+  size_t length = kept_await(FD_REPORT, message, sizeof message, fds, &count);
+  if (count != FDS_GIVEN || memcmp(fds, places, sizeof places) != 0) _exit(0);
+  if (exec_wish_read(wish, message, (uint32_t)length) != 0) _exit(0);
 }
 
 /* Puts `from` at the fixed place `to`. All are first moved out of the way, so that none is overwritten. */
@@ -166,7 +227,13 @@ static _Noreturn void supervisor(const struct spawn *request, int fds[FD_END - F
   }
   if (null >= FD_END) close(null);
   for (int fd = FD_REPORT; fd < FD_END; fd++) fcntl(fd, F_SETFD, FD_CLOEXEC);
-  supervise(request);
+  supervise(request, become_supervisor());
+  for (;;) {
+    struct exec_wish wish;
+    await_request(&wish);
+    supervise(&wish.spawn, 0);
+    exec_wish_free(&wish);
+  }
 }
 
 struct pipes {
@@ -202,7 +269,6 @@ static int open_pty(const struct spawn *request, struct pipes *p) {
 }
 
 static int open_pipes(const struct spawn *request, struct pipes *p) {
-  if (pipe2(p->report, O_CLOEXEC) != 0) return errno;
   if (request->pty) return open_pty(request, p);
   if (request->with_stdin) {
     if (pipe2(p->in, O_CLOEXEC) != 0) return errno;
@@ -226,16 +292,35 @@ static void set_nonblocking(int fd) {
   if (fd >= 0) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
 
+static struct kept_pool kept;
+
+void spawn_keep(pid_t supervisor, int report) { kept_put(&kept, supervisor, report); }
+int spawn_expire(uint64_t now_ms) { return kept_expire(&kept, now_ms); }
+bool spawn_is_kept(pid_t pid) { return kept_has(&kept, pid); }
+void spawn_reaped(pid_t pid) { kept_reaped(&kept, pid); }
+
+static bool use_kept(const struct spawn *request, struct pipes *p, pid_t *pid) {
+  const int fds[FDS_GIVEN] = {p->in[0], p->out[1], p->err[1]};
+  struct kept_task task = {request->message, request->message_length, fds, FDS_GIVEN};
+  return kept_take(&kept, &task, pid, &p->report[0]);
+}
+
+static int fork_supervisor(const struct spawn *request, struct pipes *p, pid_t *pid) {
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, p->report) != 0) return errno;
+  int failure = keep_reserve(p);
+  if (failure != 0) return failure;
+  *pid = victim_fork();
+  if (*pid == 0) supervisor(request, (int[]){p->report[1], p->in[0], p->out[1], p->err[1]});
+  return *pid < 0 ? errno : 0;
+}
+
 int spawn_start(const struct spawn *request, struct spawned *result) {
   struct pipes p = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
+  pid_t pid = -1;
   int failure = open_pipes(request, &p);
+  porter = getpid();
   if (failure == 0) failure = keep_reserve(&p);
-  pid_t pid = failure == 0 ? victim_fork() : -1;
-  if (pid == 0) {
-    int fds[] = {p.report[1], p.in[0], p.out[1], p.err[1]};
-    supervisor(request, fds);
-  }
-  if (failure == 0 && pid < 0) failure = errno;
+  if (failure == 0 && !use_kept(request, &p, &pid)) failure = fork_supervisor(request, &p, &pid);
   if (failure != 0) {
     close_pair(p.in);
     close_pair(p.out);
@@ -246,7 +331,7 @@ int spawn_start(const struct spawn *request, struct spawned *result) {
   close(p.in[0]);
   close(p.out[1]);
   close(p.err[1]);
-  close(p.report[1]);
+  if (p.report[1] >= 0) close(p.report[1]);
   set_nonblocking(p.in[1]);
   set_nonblocking(p.out[0]);
   set_nonblocking(p.err[0]);

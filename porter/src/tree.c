@@ -1,14 +1,13 @@
 #include "tree.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "die.h"
 #include "text.h"
 
 enum { MOST_ROUNDS = 200 };
@@ -60,22 +59,32 @@ pid_t tree_parent(pid_t pid) {
   return read_process(pid, &process) ? process.parent : -1;
 }
 
-static void read_table(struct table *table) {
+static bool add_row(struct table *table, pid_t pid) {
+  if (table->length == table->capacity) {
+    size_t capacity = table->capacity == 0 ? 64 : table->capacity * 2;
+    struct process *rows = realloc(table->rows, capacity * sizeof *rows);
+    if (rows == NULL) return false;
+    table->rows = rows;
+    table->capacity = capacity;
+  }
+  errno = 0;
+  if (read_process(pid, &table->rows[table->length])) table->length++;
+  /* One that went meanwhile is missing rightly. One that could not be looked at for want of a descriptor is not. */
+  return errno != EMFILE && errno != ENFILE && errno != ENOMEM;
+}
+
+static bool read_table(struct table *table) {
   table->length = 0;
   DIR *proc = opendir("/proc");
-  if (proc == NULL) die_errno("/proc");
-  for (struct dirent *entry; (entry = readdir(proc)) != NULL;) {
+  if (proc == NULL) return false;
+  bool whole = true;
+  for (struct dirent *entry; whole && (entry = readdir(proc)) != NULL;) {
     const char *name = entry->d_name;
     uint64_t pid;
-    if (!text_read_number(&name, &pid)) continue;
-    if (table->length == table->capacity) {
-      table->capacity = table->capacity == 0 ? 64 : table->capacity * 2;
-      table->rows = realloc(table->rows, table->capacity * sizeof *table->rows);
-      if (table->rows == NULL) die("out of memory");
-    }
-    if (read_process((pid_t)pid, &table->rows[table->length])) table->length++;
+    if (text_read_number(&name, &pid)) whole = add_row(table, (pid_t)pid);
   }
   closedir(proc);
+  return whole;
 }
 
 static struct process *find(struct table *table, pid_t pid) {
@@ -109,28 +118,29 @@ static uint64_t resident_bytes(pid_t pid) {
   return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-struct tree_count tree_count(pid_t root, int with_memory) {
+bool tree_count(pid_t root, bool with_memory, struct tree_count *count) {
   struct table table = {0};
-  struct tree_count count = {0};
-  read_table(&table);
+  *count = (struct tree_count){0};
+  bool whole = read_table(&table);
   mark(&table, root, NULL);
   for (size_t i = 0; i < table.length; i++) {
     if (!table.rows[i].inside || table.rows[i].dead) continue;
-    count.alive++;
-    if (with_memory) count.resident_bytes += resident_bytes(table.rows[i].pid);
+    count->alive++;
+    if (with_memory) count->resident_bytes += resident_bytes(table.rows[i].pid);
   }
   free(table.rows);
-  return count;
+  return whole;
 }
 
-void tree_signal(pid_t root, int signal) {
+bool tree_signal(pid_t root, int signal) {
   struct table table = {0};
-  read_table(&table);
+  bool whole = read_table(&table);
   mark(&table, root, NULL);
   for (size_t i = 0; i < table.length; i++) {
     if (table.rows[i].inside && !table.rows[i].dead) kill(table.rows[i].pid, signal);
   }
   free(table.rows);
+  return whole;
 }
 
 /* Stops what is inside and was not stopped by an earlier walk; returns whether there was any. */
@@ -146,28 +156,29 @@ static bool stop_new(struct table *table, const struct table *before) {
   return any;
 }
 
-static uint32_t kill_below(pid_t root, int (*is_known)(pid_t pid)) {
+static bool kill_below(pid_t root, int (*is_known)(pid_t pid), uint32_t *found) {
   struct table table = {0}, before = {0};
+  bool whole = true;
   for (int round = 0; round < MOST_ROUNDS; round++) {
-    read_table(&table);
+    whole = read_table(&table);
     mark(&table, root, is_known);
     bool any = stop_new(&table, &before);
-    if (!any) break;
+    if (!any || !whole) break;
     struct table swap = before;
     before = table;
     table = swap;
   }
-  uint32_t killed = 0;
+  *found = 0;
   for (size_t i = 0; i < table.length; i++) {
     if (!table.rows[i].inside || table.rows[i].dead) continue;
     kill(table.rows[i].pid, SIGKILL);
-    killed++;
+    (*found)++;
   }
   free(table.rows);
   free(before.rows);
-  return killed;
+  return whole;
 }
 
-uint32_t tree_kill(pid_t root) { return kill_below(root, NULL); }
+bool tree_kill(pid_t root, uint32_t *found) { return kill_below(root, NULL, found); }
 
-uint32_t tree_kill_strangers(int (*is_known)(pid_t pid)) { return kill_below(getpid(), is_known); }
+bool tree_kill_strangers(int (*is_known)(pid_t pid), uint32_t *found) { return kill_below(getpid(), is_known, found); }

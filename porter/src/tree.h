@@ -5,6 +5,7 @@
 #ifndef PORTER_TREE_H
 #define PORTER_TREE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -13,16 +14,21 @@ struct tree_count {
   uint64_t resident_bytes;
 };
 
+/*
+ * A walk needs a descriptor and some memory. Where it finds none it says so by `false`, and has done nothing, or only a part:
+ * whoever asked tries again.
+ */
+
 /* `with_memory` also sums their resident sizes, which costs one more file each. */
-struct tree_count tree_count(pid_t root, int with_memory);
+bool tree_count(pid_t root, bool with_memory, struct tree_count *count);
 /* The parent of a process; -1 when there is no such process. */
 pid_t tree_parent(pid_t pid);
 /* Sends `signal` once to each descendant of `root`. */
-void tree_signal(pid_t root, int signal);
-/* Stops all descendants until a walk finds no new one, then kills them. Returns how many were found; 0 means that none is
- * left. Those that were killed may take a moment to go, so call again until it returns 0. */
-uint32_t tree_kill(pid_t root);
+bool tree_signal(pid_t root, int signal);
+/* Stops all descendants until a walk finds no new one, then kills them. `found` is how many there were; 0 means that none is
+ * left. Those that were killed may take a moment to go, so call again until there is none. */
+bool tree_kill(pid_t root, uint32_t *found);
 /* The same for every child of this process that `is_known` does not know, and all below it. */
-uint32_t tree_kill_strangers(int (*is_known)(pid_t pid));
+bool tree_kill_strangers(int (*is_known)(pid_t pid), uint32_t *found);
 
 #endif

@@ -231,7 +231,7 @@ void tunnels_host_gone(void) {
   for (uint32_t i = 0; i < count; i++) {
     close_descriptors(tunnels[i], true);
     tunnels[i]->stream = 0;
-    tunnels[i]->out.under_way = 0; /* the connection's account is the next host's by now */
+    tunnels[i]->out.share.under_way = 0; /* the connection's account is the next host's by now */
   }
 }
 
@@ -260,7 +260,7 @@ static bool pump(struct tunnel *t) {
   if (t->connecting.fd >= 0) return false;
   if (!t->resetting) move(t);
   if (t->resetting) return tell_reset(t);
-  return t->end_told && t->in.ending && t->in.watch.fd < 0 && t->out.under_way == 0;
+  return t->end_told && t->in.ending && t->in.watch.fd < 0 && t->out.share.under_way == 0;
 }
 
 int tunnels_pump(uint64_t now_ms) {
@@ -272,7 +272,7 @@ int tunnels_pump(uint64_t now_ms) {
     struct tunnel *t = tunnels[(first + i) % length];
     if (pump(t)) {
       t->stream = 0;
-      outlet_close(&t->out);
+      outlet_over(&t->out);
     }
   }
   for (uint32_t i = 0; i < count;) {

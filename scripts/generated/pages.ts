@@ -1,7 +1,9 @@
 /** The generated pages of `docs/`: the error registry, the command line, the spec and the settings, as the code has them. */
 
 import type { Command } from 'commander';
+import { SignalDesk } from '../../src/cli/context.ts';
 import { program } from '../../src/cli/program.ts';
+import { registerAll } from '../../src/cli/verbs/all.ts';
 import { describeApi } from '../../src/daemon/daemon.ts';
 import { packageInfo } from '../../src/lib/package-root.ts';
 import { errorRegistry } from '../../src/protocol/errors.ts';
@@ -44,8 +46,12 @@ ${rows.join('\n')}
 `;
 }
 
+const neverExits = (): never => {
+  throw new Error('nothing is called here');
+};
+
 function cliPage(): string {
-  const { root } = program({ signal: new AbortController().signal });
+  const { root } = program(new SignalDesk(neverExits), registerAll);
   const parts: string[] = [];
   const visit = (command: Command, path: string): void => {
     const lines: string[] = [];
@@ -57,8 +63,8 @@ function cliPage(): string {
   visit(root, 'sally');
   return `${notice}# Command line
 
-\`sallyport\` and \`sally\` are the same program. Results go to stdout, everything else to stderr. Exit codes: \`run\` passes
-the command's own code through, 124 is our time limit, 125 means that Sallyport itself failed, 126 and 127 that the command
+\`sallyport\` and \`sally\` are the same program. Results go to stdout, everything else to stderr. Exit codes: \`run\`, \`exec\`,
+\`shell\` and \`attach\` pass the command's own code through, 124 is our time limit, 125 means that Sallyport itself failed, 126 and 127 that the command
 could not be executed or was not found, 130 and 143 are signals; every other verb ends with 0, 1 (failed) or 2 (usage).
 
 ${parts.join('\n')}`;

@@ -1,6 +1,6 @@
 /** One table from the kind of an error to the exit code (R10). Verbs that run a command use `passThrough`. */
 
-import { isSallyportError } from '../protocol/errors.ts';
+import { type ErrorCode, isSallyportError } from '../protocol/errors.ts';
 
 export const exitCode = {
   ok: 0,
@@ -14,8 +14,18 @@ export const exitCode = {
   terminated: 143,
 } as const;
 
+/** What was asked for is wrong, wherever that was found out: here, in a file, or by the daemon before it made anything. */
+const usageErrors: ReadonlySet<ErrorCode> = new Set([
+  'usage',
+  'refused_by_policy',
+  'request_invalid',
+  'spec_invalid',
+  'config_invalid',
+  'project_not_approved',
+]);
+
 export function exitCodeFor(error: unknown, verb: 'plain' | 'passThrough'): number {
-  if (isSallyportError(error, 'usage') || isSallyportError(error, 'refused_by_policy')) return exitCode.usage;
+  if (isSallyportError(error) && usageErrors.has(error.code)) return exitCode.usage;
   if (isSallyportError(error, 'cancelled')) return exitCode.interrupted;
   return verb === 'plain' ? exitCode.failed : exitCode.sallyportFailed;
 }

@@ -1,7 +1,7 @@
 /** What people and scripts see: results on stdout, everything else on stderr, every message with the same prefix. */
 
 import pc from 'picocolors';
-import { isSallyportError, SallyportError } from '../protocol/errors.ts';
+import { isSallyportError } from '../protocol/errors.ts';
 
 export function print(text: string): void {
   process.stdout.write(`${text}\n`);
@@ -28,7 +28,7 @@ export function printError(
   error: unknown,
   options: { readonly json: boolean; readonly debug: boolean },
 ): void {
-  if (options.json && error instanceof SallyportError) {
+  if (options.json && isSallyportError(error)) {
     const { code, kind, message, advice, details } = error;
     process.stdout.write(`${JSON.stringify({ error: { code, kind, message, advice, details } }, null, 2)}\n`);
   }

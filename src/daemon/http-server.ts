@@ -164,6 +164,7 @@ export class HttpServer {
       router.admit(request);
       const query = readQuery(route.query, rawQuery);
       const sandbox = router.heldSandbox(params['sandbox'] ?? '', (done) => void atTheEnd.push(done));
+      await sandbox.recovered;
       const converse = await route.open({ params, query, sandbox });
       this.#webSockets.handleUpgrade(request, socket, head, (webSocket) => {
         const controller = new AbortController();

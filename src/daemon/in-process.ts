@@ -1,102 +1,87 @@
-/**
- * Puts the parts together for one call, inside the calling process. It is what a long-running daemon will do once for
- * many calls; until there is one, this is the only place that constructs.
- */
+/** What a create would ask of an engine on a machine like this one, found out without a daemon and without an engine. */
 
+import { homedir } from 'node:os';
 import { boxBody } from '../engines/docker/box-body.ts';
-import { dockerBoxEngine } from '../engines/docker/box-engine.ts';
-import { readEngineEnvironment } from '../engines/docker/config.ts';
-import { findEngine } from '../engines/docker/discover.ts';
 import { dockerRunLine } from '../engines/docker/docker-run-line.ts';
-import { dockerImageEngine } from '../engines/docker/image-engine.ts';
 import { porterVolumeName } from '../engines/docker/porter-volume.ts';
-import { engineInfo } from '../engines/docker/system/info.ts';
-import type { EngineConnection } from '../engines/docker/wire/connection.ts';
 import { defaultImageReference } from '../images/ensure-image.ts';
 import { ownerId } from '../lib/owner.ts';
-import type { Progress } from '../lib/progress.ts';
+import { planBox, plannedBox } from '../policy/box-plan.ts';
+import { workspaceName } from '../policy/names.ts';
 import { readPorterBinary } from '../porter/binary.ts';
-import type { ExecResult } from '../porter/exec.ts';
-import { SallyportError } from '../protocol/errors.ts';
-import {
-  type RunOnceRequest,
-  type RunStreams,
-  type RunTimings,
-  runBox,
-  runOnce,
-} from '../sandboxes/run-once.ts';
+import { label, ownedLabels } from '../protocol/labels.ts';
+import { parseSpec } from '../protocol/parse-spec.ts';
+import type { Spec, SpecInput } from '../protocol/spec.ts';
+import { execEnvironment } from '../sandboxes/exec-environment.ts';
+import { pathFacts } from '../sandboxes/path-facts.ts';
+import { freeUid } from '../sandboxes/uid-pool.ts';
 import { readSetupEnvironment } from '../setup/config.ts';
-import { makeImage } from '../setup/images.ts';
 import { privateEnginePaths } from '../setup/private-engine/paths.ts';
 import { readStateLocation } from './config.ts';
 
-export type RunRequest = Omit<RunOnceRequest, 'image' | 'owner'> & { readonly image?: string };
-
-export interface RunSurroundings {
-  readonly progress: Progress;
-  /** Asked before packages are installed on this machine to make the base image. */
-  readonly consent: (packages: readonly string[]) => Promise<boolean>;
-  /** Called when the image is there and nothing more is reported. */
-  readonly prepared: () => void;
-  readonly signal: AbortSignal;
+export interface Explained {
+  readonly request: unknown;
+  readonly dockerRun: string;
+  /** The command, where there is one. */
+  readonly exec?: {
+    readonly argv: readonly string[];
+    readonly cwd: string;
+    readonly env: Readonly<Record<string, string>>;
+  };
+  readonly notes: readonly string[];
 }
 
-export async function runInProcess(
-  request: RunRequest,
-  streams: RunStreams,
-  surroundings: RunSurroundings,
-): Promise<{ readonly result: ExecResult; readonly timings: RunTimings }> {
-  const { signal } = surroundings;
-  const { socket } = privateEnginePaths(readSetupEnvironment());
-  const { connection } = await findEngine(readEngineEnvironment(), { privateSocket: socket, signal });
-  if (request.runtime !== undefined) await requireRuntime(connection, request.runtime, signal);
+/** What is chosen when it is made, shown as what it looks like. */
+const anyId = 'sb-0000000000';
+
+export async function explainHere(input: SpecInput): Promise<Explained> {
+  const spec = parseSpec(input);
   const { uid, stateDir } = readStateLocation();
-  const image = await provideImage(connection, request.image, surroundings);
-  surroundings.prepared();
-  const engine = dockerBoxEngine(connection, readPorterBinary);
-  return await runOnce(engine, { ...request, image, owner: ownerId(uid, stateDir) }, streams, signal);
-}
-
-/** Asked before anything is made: a box that fell back to another runtime would have another isolation. */
-async function requireRuntime(
-  connection: EngineConnection,
-  runtime: string,
-  signal: AbortSignal,
-): Promise<void> {
-  const { runtimes } = await engineInfo(connection, { signal });
-  if (runtimes.includes(runtime)) return;
-  throw new SallyportError('runtime_missing', `the engine has no runtime ${JSON.stringify(runtime)}`, {
-    details: { runtime, available: runtimes },
-    advice: `It has ${runtimes.join(', ')}; \`sally doctor\` says more.`,
+  const owner = ownerId(uid, stateDir);
+  const looked = await lookAt(spec);
+  const plan = planBox(spec, {
+    host: { uid, gid: process.getgid?.() ?? uid, platform: process.platform },
+    places: {
+      platform: process.platform,
+      homes: [homedir()],
+      stateDirs: [stateDir],
+      engineSockets: [privateEnginePaths(readSetupEnvironment()).socket],
+    },
+    engine: { name: 'docker', rootless: false },
+    freeUid: freeUid(owner, new Set()),
+    ...looked,
   });
-}
-
-/** The image that was named, pulled on first use (C6), or else the base image, made on first use. */
-async function provideImage(
-  connection: EngineConnection,
-  named: string | undefined,
-  { progress, consent, signal }: RunSurroundings,
-): Promise<string> {
-  if (named === undefined) {
-    return (await makeImage('base', connection, { progress, consent, signal })).reference;
-  }
-  const engine = dockerImageEngine(connection);
-  if ((await engine.find(named, signal)) === undefined) {
-    const reference = /:[^/]+$|@/.test(named) ? named : `${named}:latest`;
-    await engine.pull(reference, { progress, signal });
-  }
-  return named;
-}
-
-/** What a run would ask of an engine on a machine like this one, without asking any. */
-export async function explainRun(
-  request: RunRequest,
-): Promise<{ readonly body: unknown; readonly line: string }> {
-  const { uid, stateDir } = readStateLocation();
   const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
-  const image = request.image ?? (await defaultImageReference('base', architecture));
-  const { hash } = await readPorterBinary(architecture);
-  const box = runBox({ ...request, image, owner: ownerId(uid, stateDir) }, porterVolumeName(hash));
-  const body = boxBody(box);
-  return { body, line: dockerRunLine(box.name, body) };
+  const name =
+    spec.name ?? (looked.workspace === undefined ? 'sandbox' : workspaceName(looked.workspace.real));
+  const { envs: _secret, ...shown } = spec;
+  const box = plannedBox(plan, {
+    name: `sallyport-${name}-${anyId.slice(3)}`,
+    image: spec.image ?? (await defaultImageReference('base', architecture)),
+    porterVolume: porterVolumeName((await readPorterBinary(architecture)).hash),
+    labels: ownedLabels('sandbox', {
+      [label.owner]: owner,
+      [label.id]: anyId,
+      [label.name]: name,
+      [label.spec]: JSON.stringify(shown),
+    }),
+    endsWithHost: false,
+  });
+  const request = boxBody(box);
+  const env = execEnvironment({ spec, plan, imageEnv: {} }, {}, false);
+  return {
+    request,
+    dockerRun: dockerRunLine(box.name, request),
+    ...(spec.command === undefined ? {} : { exec: { argv: spec.command, cwd: plan.workdir, env } }),
+    notes: plan.notes.map(({ message }) => message),
+  };
+}
+
+async function lookAt({ workspace, mounts = [] }: Spec) {
+  return {
+    mounts: await Promise.all(
+      mounts.map((mount, index) => pathFacts(`mounts.${index}.source`, mount.source)),
+    ),
+    ...(workspace === undefined ? {} : { workspace: await pathFacts('workspace.path', workspace.path) }),
+  };
 }

@@ -7,7 +7,8 @@ import { examine, problemLine } from '../protocol/parse-spec.ts';
 import type { Problem } from '../protocol/problems.ts';
 
 export const mostBodyBytes = 1_000_000;
-const mostProblems = 5;
+const mostIssues = 5;
+const longestPart = 100;
 
 export async function readJson<B extends z.ZodType>(
   request: IncomingMessage,
@@ -62,19 +63,30 @@ function parse(bytes: Buffer): unknown {
 function check<B extends z.ZodType>(schema: B, value: unknown): z.output<B> {
   const { data, problems } = examine(schema, value);
   if (problems.length === 0) return data as z.output<B>;
-  const shown = problems
-    .slice(0, mostProblems)
-    .map((problem): Problem => ({ ...problem, field: fieldOf(problem.path) }));
+  const shown = problems.slice(0, mostIssues);
   const more = problems.length - shown.length;
-  throw new SallyportError(
-    'request_invalid',
-    shown.map(problemLine).join('; ') + (more > 0 ? `; and ${more} more` : ''),
-    { details: { field: shown[0]?.field ?? 'body', fields: shown.map(({ field }) => field) } },
-  );
+  const words = shown.map((problem) => problemLine({ ...problem, field: nameOf(problem) }));
+  const fields = shown.map(fieldOf);
+  throw new SallyportError('request_invalid', words.join('; ') + (more > 0 ? `; and ${more} more` : ''), {
+    details: { field: fields[0] ?? 'body', fields },
+    ...(shown.every(({ path }) => path[0] === 'spec') ? { advice: specAdvice } : {}),
+  });
 }
 
-const fieldOf = (path: Problem['path']): string =>
+const specAdvice = 'Correct that; docs/spec.md describes every field, and --help the flags.';
+
+/** Where it is in the body. */
+const fieldOf = ({ path }: Problem): string =>
   path.reduce<string>(
-    (field, part) => (typeof part === 'number' ? `${field}[${part}]` : `${field}.${part.slice(0, 100)}`),
+    (before, part) =>
+      typeof part === 'number' ? `${before}[${part}]` : `${before}.${part.slice(0, longestPart)}`,
     'body',
   );
+
+/** What its author calls it: a field of a spec is one wherever it was written. */
+function nameOf(problem: Problem): string {
+  const { path } = problem;
+  return path[0] === 'spec' && path.length > 1
+    ? fieldOf({ ...problem, path: path.slice(1) }).slice('body.'.length)
+    : fieldOf(problem);
+}

@@ -30,7 +30,7 @@ export type Reply =
       readonly body: unknown;
       readonly headers?: Readonly<Record<string, string>>;
     }
-  /** The head is sent at once, with these headers, and the body when it is there. */
+  /** The body takes its time: if it is not there after a moment, the head is sent before it. */
   | {
       readonly type: 'late-json';
       readonly headers: Readonly<Record<string, string>>;

@@ -88,7 +88,21 @@ export class Router {
       whenOver,
       sandbox: () => this.heldSandbox(params['sandbox'] ?? '', whenOver),
     };
+    const { sandbox } = params;
+    if (sandbox !== undefined) await this.#recovered(sandbox);
     return await route.handle(context);
+  }
+
+  /** Calls wait for their own sandbox, and not for all that an earlier daemon left. */
+  async #recovered(reference: string): Promise<void> {
+    let found: SandboxSurface;
+    try {
+      found = this.#options.services.sandboxes.get(reference);
+    } catch {
+      // What a sandbox that is not there means is for the route to say.
+      return;
+    }
+    await found.recovered;
   }
 
   heldSandbox(reference: string, whenOver: Call['whenOver']): SandboxSurface {

@@ -10,6 +10,8 @@ import { errorBody, statusOf } from './http-error.ts';
 import type { Reply, SseMessage } from './route.ts';
 
 const heartbeatMs = 15_000;
+/** Most commands are over by then; for the others their id is worth a write of its own. */
+const headAfterMs = 5;
 const jsonType = 'application/json; charset=utf-8';
 
 export async function sendReply(response: ServerResponse, reply: Reply, signal: AbortSignal): Promise<void> {
@@ -18,9 +20,7 @@ export async function sendReply(response: ServerResponse, reply: Reply, signal: 
       sendWhole(response, reply.status, jsonType, JSON.stringify(reply.body), reply.headers);
       return;
     case 'late-json':
-      response.writeHead(200, { 'content-type': jsonType, ...reply.headers });
-      response.flushHeaders();
-      response.end(JSON.stringify(await reply.body));
+      await sendLate(response, reply);
       return;
     case 'empty':
       response.writeHead(204).end();
@@ -54,6 +54,26 @@ function sendWhole(
   const body = Buffer.from(text, 'utf8');
   response.writeHead(status, { 'content-type': contentType, 'content-length': body.length, ...headers });
   response.end(body);
+}
+
+/** What is over at once is answered at once, with one write. */
+async function sendLate(
+  response: ServerResponse,
+  { headers, body }: Extract<Reply, { type: 'late-json' }>,
+): Promise<void> {
+  const head = (): void => {
+    if (response.headersSent || response.destroyed) return;
+    response.writeHead(200, { 'content-type': jsonType, ...headers });
+    response.flushHeaders();
+  };
+  const timer = setTimeout(head, headAfterMs);
+  try {
+    const text = JSON.stringify(await body);
+    if (response.headersSent) response.end(text);
+    else sendWhole(response, 200, jsonType, text, headers);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 async function sendBytes(

@@ -47,6 +47,8 @@ export interface SandboxSurface {
   stats(): Promise<StatsView>;
   verify(): Promise<VerifyView>;
   hold(): () => void;
+  /** What an earlier daemon left of it is known again. Never rejects. */
+  readonly recovered: Promise<void>;
 }
 
 export interface ExecSurface {

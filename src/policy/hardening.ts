@@ -88,7 +88,10 @@ function decide(
   throw new SallyportError(
     'refused_by_policy',
     `${field} ${format(wished)} is more than the strict profile allows (${format(given)})`,
-    { details: { field: `limits.${field}` }, advice: `Ask for at most ${format(given)}, or use the standard profile.` },
+    {
+      details: { field: `limits.${field}` },
+      advice: `Ask for at most ${format(given)}, or use the standard profile.`,
+    },
   );
 }
 

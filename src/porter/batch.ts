@@ -1,15 +1,18 @@
 /**
- * Decides when to tell porter what was taken: at once for a large amount, else after a moment. Never not at all: what is
- * not given back counts against the whole connection, and many small remainders would bring it to a halt.
+ * Decides when to tell porter what was taken: at once for a large amount, after this turn of the event loop for one that a
+ * stream with a small share may be waiting for, else after a moment. Never not at all: what is not given back counts against
+ * the whole connection, and many small remainders would bring it to a halt.
  */
 
 const stepBytes = 128 * 1024;
+const promptBytes = 4 * 1024;
 const momentMs = 5;
 
 export class Batch {
   readonly #tell: () => void;
   #bytes = 0;
   #timer: NodeJS.Timeout | undefined;
+  #turn: NodeJS.Immediate | undefined;
 
   constructor(tell: () => void) {
     this.#tell = tell;
@@ -18,12 +21,15 @@ export class Batch {
   add(bytes: number): void {
     this.#bytes += bytes;
     if (this.#bytes >= stepBytes) this.flush();
+    else if (this.#bytes >= promptBytes) this.#turn ??= setImmediate(() => this.flush());
     else this.#timer ??= setTimeout(() => this.flush(), momentMs);
   }
 
   flush(): void {
     clearTimeout(this.#timer);
+    clearImmediate(this.#turn);
     this.#timer = undefined;
+    this.#turn = undefined;
     if (this.#bytes === 0) return;
     this.#bytes = 0;
     this.#tell();

@@ -1,4 +1,7 @@
-/** The host's account of one stream that porter sends on: refuses more than the window, gives credit as bytes are taken. */
+/**
+ * The host's account of one stream that porter sends on: refuses more than the window, of the stream and of the whole
+ * connection, and gives credit as bytes are taken.
+ */
 
 import { Batch } from './batch.ts';
 import { frameType } from './frame.ts';
@@ -9,18 +12,20 @@ import { PayloadWriter } from './payload.ts';
 const promptBytes = 4 * 1024;
 
 export class CreditAccount {
+  readonly #link: PorterLink;
   readonly #batch: Batch;
   /** Arrived and not yet given back. */
   #underWay = 0;
   #taken = 0;
 
-  constructor(link: PorterLink, stream: number, onGivenBack: (bytes: number) => void = () => {}) {
+  constructor(link: PorterLink, stream: number) {
+    this.#link = link;
     this.#batch = new Batch(() => {
       const bytes = this.#taken;
+      // Late ones may come when the stream is over, and then all was given back.
+      if (bytes === 0) return;
       link.send(frameType.credit, stream, new PayloadWriter().u32(bytes).end());
-      this.#underWay -= bytes;
-      this.#taken = 0;
-      onGivenBack(bytes);
+      this.#giveBack(bytes);
     });
   }
 
@@ -31,6 +36,7 @@ export class CreditAccount {
   arrived(bytes: number): void {
     this.#underWay += bytes;
     if (this.#underWay > streamWindow) throw violation('more than it had credit for');
+    this.#link.arrived(bytes);
   }
 
   taken(bytes: number): void {
@@ -43,5 +49,16 @@ export class CreditAccount {
   /** Gives back at once what was taken. */
   flush(): void {
     this.#batch.flush();
+  }
+
+  /** Porter has said that the stream is over: from there on it counts nothing of it either. */
+  end(): void {
+    this.#giveBack(this.#underWay);
+  }
+
+  #giveBack(bytes: number): void {
+    this.#underWay -= bytes;
+    this.#taken = 0;
+    this.#link.gaveBack(bytes);
   }
 }

@@ -121,6 +121,7 @@ export class FileStream implements StreamOwner {
   #end(): void {
     if (this.#over) return;
     this.#over = true;
+    this.#account.end();
     this.#options.onOver();
   }
 

@@ -9,6 +9,7 @@ import { Files } from './files.ts';
 import { type Frame, frameType } from './frame.ts';
 import type { PorterWelcome } from './greeting.ts';
 import { type LinkOptions, PorterLink, type PorterNotice, violation } from './link.ts';
+import { ListedCredit } from './listed-credit.ts';
 import type { KnownListener, Listener, OnConnection } from './listener.ts';
 import type { OutputSink } from './output-sink.ts';
 import { PayloadReader, PayloadWriter } from './payload.ts';
@@ -38,6 +39,7 @@ export class Porter {
   readonly #link: PorterLink;
   readonly #lists: Array<(list: readonly KnownExec[]) => void> = [];
   readonly #tunnels: Tunnels;
+  readonly #listedCredit = new ListedCredit();
   #nextStream: number;
 
   private constructor(link: PorterLink, welcome: PorterWelcome) {
@@ -94,10 +96,11 @@ export class Porter {
 
   /** Goes on with an exec of an earlier host: `from` is how much of each channel is safely stored. */
   resume(known: KnownExec, from: Offsets, sink: OutputSink): Exec {
+    const { inputWindow } = this.welcome;
     const exec = new Exec(known.stream, this.#link, sink, {
       from,
-      inputWindow: this.welcome.inputWindow,
-      inputCredit: known.inputCredit,
+      inputWindow,
+      inputCredit: Math.min(this.#listedCredit.of(known), inputWindow),
     });
     if (this.#adopt(exec)) {
       const payload = new PayloadWriter().u64(BigInt(from.stdout)).u64(BigInt(from.stderr)).end();
@@ -154,14 +157,19 @@ export class Porter {
   }
 
   #onUnowned(frame: Frame): void {
-    // Credit for input that arrived just when the program ended.
-    if (frame.type === frameType.credit && frame.stream !== 0 && frame.stream < this.#nextStream) return;
+    // For input that arrived just when the program ended, or that an earlier host gave to an exec not resumed yet.
+    if (frame.type === frameType.credit && frame.stream !== 0 && frame.stream < this.#nextStream) {
+      this.#listedCredit.add(frame.stream, new PayloadReader(frame.payload).u32());
+      return;
+    }
     if (this.#tunnels.onUnowned(frame)) return;
     const waiting = frame.type === frameType.execList ? this.#lists.shift() : undefined;
     if (waiting === undefined) {
       throw violation(`frame ${frame.type} for stream ${frame.stream}, which is not open`);
     }
-    waiting(readList(new PayloadReader(frame.payload)));
+    const list = readList(new PayloadReader(frame.payload));
+    this.#listedCredit.listed(list);
+    waiting(list);
   }
 }
 

@@ -13,7 +13,6 @@ import { SallyportError } from '../protocol/errors.ts';
 import { ByteQueue } from './byte-queue.ts';
 import { CreditAccount } from './credit.ts';
 import { frameType } from './frame.ts';
-import { connectionWindow } from './greeting.ts';
 import { type PorterLink, type StreamOwner, violation } from './link.ts';
 import { PayloadReader, PayloadWriter } from './payload.ts';
 
@@ -26,8 +25,6 @@ export interface TunnelState {
   readonly link: PorterLink;
   readonly stream: number;
   readonly inputWindow: number;
-  /** Bytes under way on all tunnels of this link. */
-  readonly total: { bytes: number };
   /** Called once, when the number is free. */
   readonly onOver: () => void;
   /** Opened by porter, so there is no answer to wait for. */
@@ -55,10 +52,7 @@ export class Tunnel extends Duplex implements StreamOwner {
   constructor(state: TunnelState) {
     super({ allowHalfOpen: true, readableHighWaterMark: stepBytes, writableHighWaterMark: stepBytes });
     this.#state = state;
-    const { link, stream, total } = state;
-    this.#account = new CreditAccount(link, stream, (bytes) => {
-      total.bytes -= bytes;
-    });
+    this.#account = new CreditAccount(state.link, state.stream);
     this.#inputCredit = state.inputWindow;
     this.#isOpen = state.accepted;
     if (state.accepted) this.#connected.resolve();
@@ -159,9 +153,6 @@ export class Tunnel extends Duplex implements StreamOwner {
       this.#account.flush();
     } else {
       this.#account.arrived(data.length);
-      this.#state.total.bytes += data.length;
-      if (this.#state.total.bytes > connectionWindow)
-        throw violation('more than all tunnels have credit for');
       if (!this.destroyed) this.#arrived.push(data);
     }
     this.#deliver();
@@ -214,8 +205,8 @@ export class Tunnel extends Duplex implements StreamOwner {
   #finish(): void {
     if (this.#over) return;
     this.#over = true;
-    const { link, stream, total, onOver } = this.#state;
-    total.bytes -= this.#account.underWay;
+    const { link, stream, onOver } = this.#state;
+    this.#account.end();
     link.disown(stream);
     onOver();
   }

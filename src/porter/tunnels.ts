@@ -32,7 +32,6 @@ export class Tunnels {
   /** `undefined`: known from porter's list, and nobody here wants it yet. */
   readonly #listeners = new Map<number, Listener | undefined>();
   readonly #lists: Array<(list: readonly KnownListener[]) => void> = [];
-  readonly #total = { bytes: 0 };
   #accepted = 0;
   #lastPorterStream = 2 ** 31 - 1;
 
@@ -118,7 +117,6 @@ export class Tunnels {
       link: this.#link,
       stream,
       inputWindow: this.#inputWindow,
-      total: this.#total,
       onOver,
       accepted,
     });

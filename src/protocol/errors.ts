@@ -422,8 +422,12 @@ export interface ErrorOptions {
   readonly cause?: unknown;
 }
 
+/** Known across the parts of a build that each have this class. */
+const brand = Symbol.for('sallyport.error');
+
 export class SallyportError extends Error {
   override readonly name = 'SallyportError';
+  readonly [brand] = true;
   readonly code: ErrorCode;
   readonly kind: ErrorKind;
   readonly advice: string;
@@ -439,5 +443,6 @@ export class SallyportError extends Error {
 }
 
 export function isSallyportError(error: unknown, code?: ErrorCode): error is SallyportError {
-  return error instanceof SallyportError && (code === undefined || error.code === code);
+  if (!(error instanceof Error && brand in error)) return false;
+  return code === undefined || (error as SallyportError).code === code;
 }

@@ -6,6 +6,7 @@
  */
 
 import { deferred } from '../lib/deferred.ts';
+import { signalName, signalNumber } from '../lib/signals.ts';
 import type { Exec, ExecRequest, ExecResult } from '../porter/exec.ts';
 import type { OutputSink } from '../porter/output-sink.ts';
 import type { KnownExec, Porter } from '../porter/porter.ts';
@@ -18,7 +19,6 @@ import { InputRelay } from './input-relay.ts';
 import type { ExecLog, SandboxStore } from './ports.ts';
 import { Presence } from './presence.ts';
 import type { ExecRecord } from './records.ts';
-import { signalName, signalNumber } from './signals.ts';
 
 const graceMs = 5000;
 
@@ -241,8 +241,8 @@ export class BoxExec {
       },
       describe(result, oomKilled),
     );
-    // Not before it is written down: until then porter is the only one that knows.
-    exec.forget();
+    // Not before it is written down: until then porter is the only one that knows. And after the answer, which waits for nothing.
+    setImmediate(() => exec.forget());
   }
 
   async #onFailure(exec: Exec, error: unknown): Promise<void> {

@@ -26,6 +26,13 @@ export interface KeeperParts {
   readonly lost: (error: SallyportError) => void;
 }
 
+export interface Reconciling {
+  /** Is given the last step, which takes longest, to do. */
+  readonly connecting?: (work: () => Promise<void>) => Promise<void>;
+  /** What may explain an end that nobody saw. */
+  readonly meanwhile?: string;
+}
+
 export class BoxKeeper {
   readonly #world: SandboxWorld;
   readonly #parts: KeeperParts;
@@ -127,8 +134,8 @@ export class BoxKeeper {
     this.#parts.keeper.transition('FAILED', error.message);
   }
 
-  /** What the engine has wins over what was remembered. `meanwhile`: what may explain an end that nobody saw. */
-  async reconcile(meanwhile?: string): Promise<void> {
+  /** What the engine has wins over what was remembered. */
+  async reconcile({ connecting = doAtOnce, meanwhile }: Reconciling = {}): Promise<void> {
     const { keeper } = this.#parts;
     const { state, containerId, reason } = keeper.record;
     if (state === 'DELETED' || state === 'FAILED') return;
@@ -143,7 +150,7 @@ export class BoxKeeper {
     const found = containerId === undefined ? undefined : await this.#world.engine.find(containerId);
     if (found === undefined) await this.#vanished();
     else if (found.status === 'paused') keeper.transition('PAUSED', reason);
-    else if (found.running) await this.#runs();
+    else if (found.running) await this.#runs(connecting);
     else if (state !== 'STOPPED') await this.#ended(howItEnded(found, meanwhile));
   }
 
@@ -186,9 +193,9 @@ export class BoxKeeper {
     this.#parts.keeper.transition('FAILED', why);
   }
 
-  async #runs(): Promise<void> {
+  async #runs(connecting: (work: () => Promise<void>) => Promise<void>): Promise<void> {
     // A link that lost its stream is on its way back, or says that it gave up.
-    if (this.#link === undefined) await this.connect();
+    if (this.#link === undefined) await connecting(() => this.connect());
     this.#parts.keeper.transition('READY');
   }
 
@@ -243,6 +250,8 @@ export class BoxKeeper {
     execs.start(porter, keeper.record, body, { main: true });
   }
 }
+
+const doAtOnce = (work: () => Promise<void>): Promise<void> => work();
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 

@@ -1,8 +1,8 @@
 /** An exec as the API shows it. */
 
+import { signalName } from '../lib/signals.ts';
 import type { ExecView } from '../protocol/views.ts';
 import type { ExecRecord } from './records.ts';
-import { signalName } from './signals.ts';
 
 export function execView(record: ExecRecord): ExecView {
   return {

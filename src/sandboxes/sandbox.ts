@@ -4,7 +4,9 @@
  * Whatever changes its state goes through one queue, so that two callers never change it at once; using it does not.
  */
 
+import { deferred } from '../lib/deferred.ts';
 import { Serial } from '../lib/serial.ts';
+import type { Slots } from '../lib/slots.ts';
 import type { Files } from '../porter/files.ts';
 import type { Porter } from '../porter/porter.ts';
 import type { SocketTarget } from '../porter/socket-target.ts';
@@ -53,6 +55,7 @@ export class Sandbox {
   readonly #abort = new AbortController();
   #made: Promise<void> | undefined;
   #removing: Promise<void> | undefined;
+  #recovered: Promise<void> = Promise.resolve();
   #probedMs = Number.NEGATIVE_INFINITY;
 
   constructor(world: SandboxWorld, parts: SandboxParts) {
@@ -234,7 +237,30 @@ export class Sandbox {
 
   /** Makes what is remembered true again. */
   async reconcile(meanwhile?: string): Promise<void> {
-    await this.#turns.run(() => this.#box.reconcile(meanwhile));
+    await this.#turns.run(() => this.#box.reconcile(meanwhile === undefined ? {} : { meanwhile }));
+  }
+
+  /**
+   * The same for a daemon that begins. Resolves when its state is true; the connection to one that runs is made after
+   * that, when there is a slot, and whoever wants to use it waits for it.
+   */
+  async recover(slots: Slots): Promise<void> {
+    const stateIsTrue = deferred<void>();
+    const work = this.#turns.run(() =>
+      this.#box.reconcile({
+        connecting: async (connect) => {
+          stateIsTrue.resolve();
+          await slots.run(connect);
+        },
+      }),
+    );
+    this.#recovered = work.catch((error: unknown) => this.#world.report(`recover ${this.name}`, error));
+    await Promise.race([stateIsTrue.promise, this.#recovered]);
+  }
+
+  /** Never rejects. Until then its commands may not be what they seem. */
+  get recovered(): Promise<void> {
+    return this.#recovered;
   }
 
   /** The daemon ends and the box goes on. */
@@ -283,6 +309,7 @@ export class Sandbox {
 
   /** Until nothing is under way that would change its state. */
   async #settled(): Promise<void> {
+    await this.#recovered;
     while (verdict('use', this.state) === 'wait') await this.#turns.run(async () => {});
   }
 

@@ -1,6 +1,7 @@
 /** All sandboxes of one owner: makes them, finds them, and makes what is remembered true again after a crash. */
 
 import { randomBytes } from 'node:crypto';
+import { Slots } from '../lib/slots.ts';
 import { type BoxPlan, type PlanFacts, planBox } from '../policy/box-plan.ts';
 import type { HostPlaces } from '../policy/forbidden-sources.ts';
 import { randomName, workspaceName } from '../policy/names.ts';
@@ -27,6 +28,11 @@ export interface SandboxesOptions {
   readonly places: HostPlaces;
 }
 
+/** An engine starts so many relays at a time without making all of them slow. */
+const connectingAtOnce = 16;
+/** What an engine is does not change while it runs; this is about one that was replaced behind its socket. */
+const factsFreshMs = 10_000;
+
 /** The image's name before it is known: the default one is chosen when it is needed. */
 const defaultImage = 'base';
 
@@ -45,6 +51,7 @@ export class Sandboxes {
   readonly #names = new Map<string, Sandbox | undefined>();
   readonly #watch: EngineWatch;
   #retention: NodeJS.Timeout | undefined;
+  #facts: { readonly value: EngineFacts; readonly atMs: number } | undefined;
   #closed = false;
 
   constructor(world: SandboxWorld, options: SandboxesOptions) {
@@ -52,7 +59,10 @@ export class Sandboxes {
     this.#options = options;
     this.#watch = new EngineWatch(world, {
       event: (event) => this.#byContainer(event.boxId)?.onEngineEvent(event),
-      back: () => this.#reconcileAll('the engine was away'),
+      back: () => {
+        this.#facts = undefined;
+        return this.#reconcileAll('the engine was away');
+      },
     });
   }
 
@@ -87,7 +97,10 @@ export class Sandboxes {
     this.#sandboxes.get(sandbox)?.forgetExec(exec);
   }
 
-  /** Brings back what was there, then follows the engine. Called once, before anything else. */
+  /**
+   * Brings back what was there, then follows the engine. Called once, before anything else. Resolves when every state is
+   * true; `recovered` when all that run are connected to as well.
+   */
   async recover(): Promise<void> {
     const { store, engine, owner } = this.#world;
     for (const record of await store.load()) {
@@ -96,17 +109,22 @@ export class Sandboxes {
     await this.#watch.start();
     if (this.#watch.reachable) {
       await this.#adopt(await engine.list(owner));
-      await this.#reconcileAll();
+      const slots = new Slots(connectingAtOnce);
+      await Promise.all(this.list().map((sandbox) => sandbox.recover(slots)));
     }
     this.#retention = setInterval(() => void this.#retain(), retentionCheckMs);
     this.#retention.unref();
     await this.#retain();
   }
 
+  async recovered(): Promise<void> {
+    await Promise.all(this.list().map((sandbox) => sandbox.recovered));
+  }
+
   async create(body: CreateBody): Promise<Sandbox> {
     this.#requireOpen();
     const { spec } = body;
-    const facts = await this.#world.engine.facts();
+    const facts = await this.#engineFacts(spec.runtime);
     requireRuntime(spec.runtime, facts);
     const looked = await lookAt(spec);
     // From here on nothing waits until it is written down: name and uid are taken at once.
@@ -134,7 +152,7 @@ export class Sandboxes {
   }
 
   async explain(body: CreateBody): Promise<BoxRequest> {
-    const facts = await this.#world.engine.facts();
+    const facts = await this.#engineFacts(body.spec.runtime);
     requireRuntime(body.spec.runtime, facts);
     const planned = this.#plan(body.spec, facts, await lookAt(body.spec));
     const record = this.#newRecord(body, planned, facts);
@@ -175,6 +193,16 @@ export class Sandboxes {
   #requireOpen(): void {
     if (!this.#closed) return;
     throw new SallyportError('daemon_stopping', 'the daemon is about to stop');
+  }
+
+  /** Asked anew for a runtime that was not there the last time. */
+  async #engineFacts(runtime: string | undefined): Promise<EngineFacts> {
+    const known = this.#facts;
+    const isFresh = known !== undefined && performance.now() - known.atMs < factsFreshMs;
+    if (isFresh && (runtime === undefined || known.value.runtimes.includes(runtime))) return known.value;
+    const value = await this.#world.engine.facts();
+    this.#facts = { value, atMs: performance.now() };
+    return value;
   }
 
   #plan(spec: Spec, engine: EngineFacts, looked: Looked): Planned {
@@ -270,7 +298,7 @@ export class Sandboxes {
       return;
     }
     const spec = parseSpec(JSON.parse(box.labels[label.spec] ?? '{}'));
-    const facts = await engine.facts();
+    const facts = await this.#engineFacts(spec.runtime);
     const { plan } = this.#plan(spec, facts, await lookAt(spec));
     const body: CreateBody = { spec, ephemeral: false, detached: false, reuse: false };
     const record: SandboxRecord = {

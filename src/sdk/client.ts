@@ -4,15 +4,14 @@
  */
 
 import type { IncomingMessage } from 'node:http';
-import { connect } from 'node:net';
 import { join } from 'node:path';
-import type { WebSocket } from 'ws';
 import { packageInfo } from '../lib/package-root.ts';
 import { clientHeader, writeClientHeader } from '../protocol/client-header.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import { type ClientEnvironment, readClientEnvironment } from './config.ts';
 import { ensureDaemon, replaceDaemon, untilGone } from './connect-daemon.ts';
 import { type Call, NotThere, readAll, Transport } from './transport.ts';
+import { ClientWebSocket } from './web-socket.ts';
 import { errorFromWire, isWireError } from './wire-error.ts';
 
 export interface ConnectionOptions {
@@ -112,13 +111,12 @@ export class DaemonClient {
   }
 
   /** A WebSocket that is not open yet. */
-  async socket(path: string, query: QueryValues): Promise<WebSocket> {
-    const { WebSocket: Socket } = await import('ws');
-    return new Socket(`ws://localhost${withQuery(path, query)}`, {
+  socket(path: string, query: QueryValues): ClientWebSocket {
+    return new ClientWebSocket({
+      socketPath: this.#socketPath,
+      path: withQuery(path, query),
       headers: { [clientHeader]: this.#words },
-      createConnection: () => connect({ path: this.#socketPath }),
-      perMessageDeflate: false,
-      maxPayload: 16 * 2 ** 20,
+      mostMessageBytes: 16 * 2 ** 20,
     });
   }
 
@@ -136,9 +134,9 @@ export class DaemonClient {
     await untilGone(this.#transport);
   }
 
-  /** Sees to it that a daemon answers. */
-  async ensure(signal?: AbortSignal): Promise<void> {
-    await this.#start(signal);
+  /** Sees to it that a daemon answers; `args` are for one that has to be started. */
+  async ensure(signal?: AbortSignal, args: readonly string[] = []): Promise<void> {
+    await this.#start(signal, args);
   }
 
   close(): void {
@@ -182,8 +180,8 @@ export class DaemonClient {
     });
   }
 
-  async #start(signal: AbortSignal | undefined): Promise<void> {
-    this.#starting ??= ensureDaemon(this.#transport, this.#environment, signal).finally(() => {
+  async #start(signal: AbortSignal | undefined, args: readonly string[] = []): Promise<void> {
+    this.#starting ??= ensureDaemon(this.#transport, this.#environment, signal, args).finally(() => {
       this.#starting = undefined;
     });
     await this.#starting;

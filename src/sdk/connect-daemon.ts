@@ -6,7 +6,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import type { ClientEnvironment } from './config.ts';
-import { startDaemon } from './start-daemon.ts';
 import { NotThere, readAll, type Transport } from './transport.ts';
 
 const deadlineMs = 10_000;
@@ -16,12 +15,13 @@ export async function ensureDaemon(
   transport: Transport,
   environment: ClientEnvironment,
   signal?: AbortSignal,
+  args: readonly string[] = [],
 ): Promise<void> {
-  const end = performance.now() + deadlineMs;
+  const end = process.uptime() * 1000 + deadlineMs;
   for (;;) {
     signal?.throwIfAborted();
     if (await answers(transport)) return;
-    const leftMs = end - performance.now();
+    const leftMs = end - process.uptime() * 1000;
     if (leftMs <= 0) {
       throw new SallyportError(
         'daemon_start_failed',
@@ -32,7 +32,8 @@ export async function ensureDaemon(
       );
     }
     try {
-      await startDaemon({ ...environment, timeoutMs: leftMs });
+      const { startDaemon } = await import('./start-daemon.ts');
+      await startDaemon({ ...environment, timeoutMs: leftMs, args });
       return;
     } catch (error) {
       // Somebody else's daemon is about to listen, or about to end.
@@ -71,8 +72,8 @@ export async function replaceDaemon(
 
 /** One that stops takes no connections any more before its process ends; the next one waits for its lock. */
 export async function untilGone(transport: Transport, signal?: AbortSignal): Promise<void> {
-  const end = performance.now() + deadlineMs;
-  while (performance.now() < end && (await answers(transport))) {
+  const end = process.uptime() * 1000 + deadlineMs;
+  while (process.uptime() * 1000 < end && (await answers(transport))) {
     signal?.throwIfAborted();
     await sleep(pauseMs);
   }

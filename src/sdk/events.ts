@@ -21,6 +21,14 @@ export async function* followEvents(
   client: DaemonClient,
   options: EventOptions & { readonly sandbox?: string } = {},
 ): AsyncGenerator<SandboxEvent> {
+  for await (const event of followWireEvents(client, options)) yield camelled(event);
+}
+
+/** The same as the daemon writes them. */
+export async function* followWireEvents(
+  client: DaemonClient,
+  options: EventOptions & { readonly sandbox?: string } = {},
+): AsyncGenerator<SallyEvent> {
   const { sandbox, signal } = options;
   let since = options.since ?? (await client.json<{ sequence: number }>('GET', '/v1/health')).sequence;
   while (signal?.aborted !== true) {
@@ -35,7 +43,7 @@ export async function* followEvents(
         for await (const { data } of readSse(answer)) {
           const event = JSON.parse(data) as SallyEvent;
           since = event.sequence;
-          yield camelled(event);
+          yield event;
         }
       } finally {
         signal?.removeEventListener('abort', stop);

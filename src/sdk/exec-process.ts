@@ -5,7 +5,6 @@
 
 import type { Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RawData, WebSocket } from 'ws';
 import { deferred } from '../lib/deferred.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import type { ExecResultView, ExecView } from '../protocol/views.ts';
@@ -13,6 +12,7 @@ import { ByteChannel } from './byte-channel.ts';
 import { type DaemonClient, segment } from './client.ts';
 import { CommandFailedError, type ExecOutcome, outcomeOf } from './outcome.ts';
 import { StdinStream } from './stdin-stream.ts';
+import type { ClientWebSocket } from './web-socket.ts';
 
 const mostUnreadBytes = 1_048_576;
 const patienceMs = 15_000;
@@ -27,8 +27,13 @@ export interface ProcessOptions {
   /** It was started here, so it ends with this object. */
   readonly owned: boolean;
   readonly stdin: boolean;
+  /** Where to begin in its output; absent: at its beginning. */
+  readonly from?: { readonly stdout: number; readonly stderr: number };
   readonly signal?: AbortSignal;
 }
+
+/** `performance` would load a module of its own for it. */
+const monotonicMs = (): number => process.uptime() * 1000;
 
 type Message =
   | { readonly type: 'hello'; readonly stdin_taken: number }
@@ -42,10 +47,11 @@ export class ExecProcess implements AsyncDisposable {
   readonly stderr: ByteChannel;
   readonly #options: ProcessOptions;
   readonly #stdin = new StdinStream();
-  readonly #over = deferred<void>();
-  readonly #offsets = { stdout: 0, stderr: 0 };
+  readonly #over = deferred<ExecView>();
+  readonly #offsets: { stdout: number; stderr: number };
   readonly #path: string;
-  #socket: WebSocket | undefined;
+  #socket: ClientWebSocket | undefined;
+  #isKnown: boolean;
   #greeted = false;
   #isOver = false;
   #dropped = 0;
@@ -53,6 +59,8 @@ export class ExecProcess implements AsyncDisposable {
 
   constructor(options: ProcessOptions) {
     this.#options = options;
+    this.#isKnown = options.owned;
+    this.#offsets = { stdout: 0, stderr: 0, ...options.from };
     this.id = options.exec;
     this.#path = `/v1/sandboxes/${segment(options.sandbox)}/execs/${segment(options.exec)}`;
     this.stdout = new ByteChannel(() => this.#balance());
@@ -87,6 +95,11 @@ export class ExecProcess implements AsyncDisposable {
     const outcome = outcomeOf(await this.#options.client.json<ExecResultView>('GET', `${this.#path}/wait`));
     if (options.check === true && outcome.exitCode !== 0) throw new CommandFailedError(outcome);
     return outcome;
+  }
+
+  /** How it ended, without its output: for whoever reads the channels. Rejects when the connection is given up. */
+  async ended(): Promise<ExecView> {
+    return await this.#over.promise;
   }
 
   /** TERM to everything that it started, KILL after the grace; resolves when all is dead. */
@@ -130,7 +143,7 @@ export class ExecProcess implements AsyncDisposable {
 
   /** Connection after connection, until it is over. */
   async #run(): Promise<void> {
-    let lost = performance.now();
+    let lost = monotonicMs();
     while (!this.#isOver) {
       const before = this.#progress();
       try {
@@ -140,8 +153,8 @@ export class ExecProcess implements AsyncDisposable {
           this.#finish(error);
           return;
         }
-        if (this.#progress() !== before) lost = performance.now();
-        if (performance.now() - lost > patienceMs) {
+        if (this.#progress() !== before) lost = monotonicMs();
+        if (monotonicMs() - lost > patienceMs) {
           this.#finish(error instanceof Error ? error : new Error(String(error)));
           return;
         }
@@ -157,10 +170,12 @@ export class ExecProcess implements AsyncDisposable {
   /** Resolves when it is over or the connection ended; rejects when there was none. */
   async #converse(): Promise<void> {
     const { client, hold } = this.#options;
-    // Starts a daemon if there is none, and says in words what is wrong if this command cannot be found.
-    await client.json<ExecView>('GET', this.#path);
+    // Starts a daemon if there is none, and says in words what is wrong if this command cannot be found. Who has just
+    // started the command knows both.
+    if (this.#isKnown) this.#isKnown = false;
+    else await client.json<ExecView>('GET', this.#path);
     if (this.#isOver) return;
-    const socket = await client.socket(`${this.#path}/stream`, { ...this.#offsets, hold });
+    const socket = client.socket(`${this.#path}/stream`, { ...this.#offsets, hold });
     this.#socket = socket;
     const closed = deferred<void>();
     let failure: Error | undefined;
@@ -178,9 +193,8 @@ export class ExecProcess implements AsyncDisposable {
     }
   }
 
-  #onMessage(socket: WebSocket, raw: RawData, isBinary: boolean): void {
+  #onMessage(socket: ClientWebSocket, data: Buffer, isBinary: boolean): void {
     if (this.#isOver) return;
-    const data = Buffer.isBuffer(raw) ? raw : Array.isArray(raw) ? Buffer.concat(raw) : Buffer.from(raw);
     if (isBinary) {
       const channel = data[0] === 1 ? 'stdout' : 'stderr';
       this.#offsets[channel] += data.length - 1;
@@ -201,11 +215,11 @@ export class ExecProcess implements AsyncDisposable {
         this.#dropped += message.bytes;
         return;
       case 'exit':
-        this.#finish();
+        this.#finish(message.exec);
     }
   }
 
-  #onHello(socket: WebSocket, taken: number): void {
+  #onHello(socket: ClientWebSocket, taken: number): void {
     if (!this.#greeted && !this.#options.owned) this.#stdin.beginAt(taken);
     this.#greeted = true;
     if (!this.#options.stdin) return;
@@ -219,20 +233,21 @@ export class ExecProcess implements AsyncDisposable {
   /** What is unread here holds up the connection, and so, by and by, the command. */
   #balance(): void {
     const socket = this.#socket;
-    if (socket === undefined || socket.readyState !== socket.OPEN) return;
+    if (socket === undefined || !socket.isOpen) return;
     const tooMuch = this.stdout.bytes + this.stderr.bytes > mostUnreadBytes;
     if (tooMuch && !socket.isPaused) socket.pause();
     else if (!tooMuch && socket.isPaused) socket.resume();
   }
 
-  #finish(failure?: Error): void {
+  #finish(how: ExecView | Error): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    const failure = how instanceof Error ? how : undefined;
     this.stdout.end(failure);
     this.stderr.end(failure);
     this.#stdin.close();
-    if (failure === undefined) this.#over.resolve();
-    else this.#over.reject(failure);
+    if (how instanceof Error) this.#over.reject(how);
+    else this.#over.resolve(how);
     const socket = this.#socket;
     if (socket === undefined) return;
     if (failure === undefined && !this.#left) {

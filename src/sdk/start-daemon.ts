@@ -13,18 +13,21 @@ export interface StartOptions {
   readonly stateDir: string;
   readonly childVariables: Readonly<Record<string, string | undefined>>;
   readonly timeoutMs: number;
+  /** More words on its command line. */
+  readonly args?: readonly string[];
 }
 
 const tailBytes = 4096;
 
 /** Resolves when the daemon listens; rejects with what it said, `daemon_running` if another one was faster. */
-export async function startDaemon({ stateDir, childVariables, timeoutMs }: StartOptions): Promise<void> {
+export async function startDaemon(options: StartOptions): Promise<void> {
+  const { stateDir, childVariables, timeoutMs, args = [] } = options;
   mkdirSync(stateDir, { recursive: true, mode: 0o700 });
   const logPath = join(stateDir, 'daemon.log');
   const log = openSync(logPath, 'a', 0o600);
   const child = spawn(
     process.execPath,
-    [join(packageInfo().root, 'dist/daemon/main.js'), '--report-fd', '3'],
+    [join(packageInfo().root, 'dist/daemon/main.js'), '--report-fd', '3', ...args],
     { detached: true, cwd: '/', env: { ...childVariables }, stdio: ['ignore', log, log, 'pipe'] },
   );
   closeSync(log);

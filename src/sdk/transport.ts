@@ -19,6 +19,9 @@ export class NotThere extends Error {}
 
 const absence: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ECONNREFUSED']);
 
+/** Else Node finds out by a large pattern whether the host's name is an address, for a TLS that is not there. */
+export const noServerName: object = { servername: '' };
+
 export class Transport {
   readonly #socketPath: string;
   readonly #agent = new Agent({ keepAlive: true, maxFreeSockets: 16 });
@@ -34,6 +37,7 @@ export class Transport {
     if (method !== 'GET') await turnOfTheLoop();
     const outgoing = request({
       socketPath: this.#socketPath,
+      ...noServerName,
       agent: this.#agent,
       method,
       path,

@@ -64,9 +64,16 @@ export class AppendFile {
   }
 }
 
+/** As nearly every file does, so that it costs next to nothing to ask. */
+function endsWithNewline(fd: number, size: number): boolean {
+  const last = Buffer.allocUnsafe(1);
+  return readSync(fd, last, 0, 1, size - 1) === 1 && last[0] === newline;
+}
+
 /** Returns the size without the unfinished last line. */
 function cutTornTail(fd: number): number {
   const size = fstatSync(fd).size;
+  if (size === 0 || endsWithNewline(fd, size)) return size;
   const block = Buffer.alloc(Math.min(size, blockBytes));
   let end = size;
   while (end > 0) {

@@ -138,7 +138,8 @@ describe('the event log', () => {
     log.append(note('first'));
     const slow = log.follow(0, new AbortController().signal);
     expect((await slow.next()).value?.sequence).toBe(1);
-    for (let count = 0; count < 20; count++) log.append(note(`number ${count}`));
+    // More than is kept, on disk and in memory.
+    for (let count = 0; count < 400; count++) log.append(note(`number ${count}`));
     const rest: number[] = [];
     await expect(
       (async () => {
@@ -147,6 +148,33 @@ describe('the event log', () => {
     ).rejects.toMatchObject({ code: 'events_gone' });
     // What it had begun to read it reads to its end.
     expect(rest).toEqual(upTo(2, rest.length + 1));
+  });
+
+  it('brings a reader that fell behind what was missed from the disk, and then the rest from memory', async () => {
+    const log = open(temporaryFolder());
+    log.append(note('first'));
+    const slow = log.follow(0, new AbortController().signal);
+    expect((await slow.next()).value?.sequence).toBe(1);
+    for (let count = 0; count < 600; count++) log.append(note(`number ${count}`));
+    const rest: number[] = [];
+    for await (const event of slow) {
+      rest.push(event.sequence);
+      // It falls behind once more, now while it reads the file.
+      if (rest.length === 100) for (let count = 0; count < 600; count++) log.append(note(`later ${count}`));
+      if (rest.length === 1200) break;
+    }
+    expect(rest).toEqual(upTo(2, 1201));
+  });
+
+  it('gives readers in memory what a reader of the files gets', async () => {
+    const log = open(temporaryFolder());
+    const huge = 'x'.repeat(300_000);
+    const heard = take(log, 0, 3);
+    log.append(note('one'));
+    log.append(note(huge));
+    log.append(note('three'));
+    const fromFiles = take(log, 0, 3);
+    expect(await heard).toEqual(await fromFiles);
   });
 
   it('follows over the border of files', async () => {

@@ -17,6 +17,7 @@ import {
   saveReserved,
 } from './event-files.ts';
 import { readEvents } from './event-reader.ts';
+import { RecentEvents } from './recent-events.ts';
 import { provideFolder } from './state-folder.ts';
 import { stoppable } from './stoppable.ts';
 
@@ -29,11 +30,13 @@ export const eventLogLimits: EventLogLimits = { fileBytes: 8 * 2 ** 20, files: 8
 
 /** So many numbers are set aside at a time; a lost file makes a hole of at most this size. */
 const reserveAhead = 1024;
+const mostRecentBytes = 1_048_576;
 
 export class EventLogFiles implements EventLog {
   readonly #folder: string;
   readonly #limits: EventLogLimits;
   readonly #bell = new Bell();
+  readonly #recent: RecentEvents;
   /** First sequence of each file, oldest first. */
   readonly #files: number[];
   #sequence: number;
@@ -44,6 +47,8 @@ export class EventLogFiles implements EventLog {
   constructor(folder: string, limits: EventLogLimits = eventLogLimits) {
     this.#folder = folder;
     this.#limits = limits;
+    // Never more than the files have.
+    this.#recent = new RecentEvents(Math.min(mostRecentBytes, limits.fileBytes));
     provideFolder(folder);
     this.#files = listEventFiles(folder);
     const newest = this.#files.at(-1);
@@ -75,8 +80,10 @@ export class EventLogFiles implements EventLog {
     const sequence = this.#sequence + 1;
     const file = this.#fileFor(sequence);
     const event = { sequence, at: new Date().toISOString(), ...draft } as SallyEvent;
-    file.append(JSON.stringify(event));
+    const line = JSON.stringify(event);
+    file.append(line);
     this.#sequence = sequence;
+    this.#recent.add(event, line.length);
     this.#bell.ring();
     return event;
   }
@@ -105,6 +112,7 @@ export class EventLogFiles implements EventLog {
             last: () => this.#sequence,
             over: () => this.#closed,
             changed: (signal) => this.#bell.wait(signal),
+            recent: (sequence) => this.#recent.find(sequence),
             gone: (sequence) => gone(sequence, this.#files[0] ?? this.#sequence + 1),
           },
           since,

@@ -1,4 +1,7 @@
-/** One reader of the event log: from file to file, in blocks, never holding more than a block and the event it is at. */
+/**
+ * One reader of the event log: from file to file, in blocks, never holding more than a block and the event it is at. One who
+ * has caught up is given what comes from memory.
+ */
 
 import { type FileHandle, open } from 'node:fs/promises';
 import type { SallyportError } from '../protocol/errors.ts';
@@ -15,6 +18,8 @@ export interface EventSource {
   last(): number;
   over(): boolean;
   changed(signal: AbortSignal): Promise<void>;
+  /** Undefined: not in memory. */
+  recent(sequence: number): SallyEvent | undefined;
   gone(since: number): SallyportError;
 }
 
@@ -25,33 +30,40 @@ export async function* readEvents(
   since: number,
   signal: AbortSignal,
 ): AsyncGenerator<SallyEvent, void, undefined> {
-  let last = since;
+  const position = { last: since };
   while (!signal.aborted) {
+    const { last } = position;
     if (last >= source.last()) {
       if (source.over()) return;
       await source.changed(signal);
       continue;
     }
+    const recent = source.recent(last + 1);
+    if (recent !== undefined) {
+      position.last = recent.sequence;
+      yield recent;
+      continue;
+    }
     const first = source.fileOf(last + 1);
     if (first === undefined) throw source.gone(last);
-    for await (const event of readFile(source, first, last, signal)) {
-      last = event.sequence;
-      yield event;
-    }
+    const end = yield* readFile(source, first, position, signal);
     // Numbers that no file has, because a newer one begins after them: they are lost.
-    if (!signal.aborted && last < source.last() && source.fileOf(last + 1) === first) throw source.gone(last);
+    const isLost = position.last < source.last() && source.fileOf(position.last + 1) === first;
+    if (!signal.aborted && end === 'whole' && isLost) throw source.gone(position.last);
   }
 }
 
-/** What comes after `since` in one file, until there is a newer one and this one is read to its end. */
+/**
+ * What comes after the position in one file, until there is no more now (`caught-up`), or until there is a newer file and
+ * this one is read to its end (`whole`).
+ */
 async function* readFile(
   source: EventSource,
   first: number,
-  since: number,
+  position: { last: number },
   signal: AbortSignal,
-): AsyncGenerator<SallyEvent, void, undefined> {
-  let last = since;
-  const file = await openFile(source, first, since);
+): AsyncGenerator<SallyEvent, 'caught-up' | 'whole', undefined> {
+  const file = await openFile(source, first, position.last);
   try {
     const lines = new LineReader(file);
     while (!signal.aborted) {
@@ -60,16 +72,17 @@ async function* readFile(
       const target = source.last();
       for (let line = await lines.next(); line !== undefined; line = await lines.next()) {
         const sequence = sequenceOf(line);
-        if (sequence !== undefined && sequence <= last) continue;
-        if (sequence !== last + 1) throw source.gone(last);
-        last = sequence;
+        if (sequence !== undefined && sequence <= position.last) continue;
+        if (sequence !== position.last + 1) throw source.gone(position.last);
+        position.last = sequence;
         yield JSON.parse(line) as SallyEvent;
-        if (signal.aborted) return;
+        if (signal.aborted) return 'caught-up';
       }
-      if (complete) return;
-      if (last < target) throw source.gone(last);
-      if (last >= source.last()) await source.changed(signal);
+      if (complete) return 'whole';
+      if (position.last < target) throw source.gone(position.last);
+      if (position.last >= source.last()) return 'caught-up';
     }
+    return 'caught-up';
   } finally {
     await file.close();
   }

@@ -4,7 +4,7 @@
  */
 
 import type { ExecId, SandboxId } from '../protocol/ids.ts';
-import { type ExecLogFiles, openExecLog } from './exec-log.ts';
+import { ExecLogFiles, openExecLog } from './exec-log.ts';
 
 const endedKept = 64;
 
@@ -17,6 +17,12 @@ export class ExecLogs {
   readonly #open = new Map<ExecId, Entry>();
   /** The one that ended first comes first. */
   readonly #ended = new Map<ExecId, ExecLogFiles>();
+
+  /** Of an exec that has just begun: nothing of it can be on disk, so nobody has to look. */
+  begin(sandbox: SandboxId, exec: ExecId, folder: string): void {
+    const log = new ExecLogFiles(folder, [], { onEnd: (ended) => this.#keepEnded(exec, ended) });
+    this.#open.set(exec, { sandbox, log: Promise.resolve(log) });
+  }
 
   get(sandbox: SandboxId, exec: ExecId, folder: string, over: boolean): Promise<ExecLogFiles> {
     const known = this.#open.get(exec);

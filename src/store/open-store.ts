@@ -78,7 +78,11 @@ class Store implements SandboxStore {
   }
 
   saveExec(record: ExecRecord): void {
-    this.#journal(record.sandboxId).save(record);
+    const { sandboxId, id, state } = record;
+    const journal = this.#journal(sandboxId);
+    const begins = state === 'running' && journal.find(id) === undefined;
+    journal.save(record);
+    if (begins) this.#logs.begin(sandboxId, id, this.#logFolder(sandboxId, id));
   }
 
   async openLog(sandbox: SandboxId, exec: ExecId): Promise<ExecLog> {

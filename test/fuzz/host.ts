@@ -4,27 +4,16 @@
  */
 
 import { Duplex } from 'node:stream';
-import { encodeFrame, frameType } from '../../src/porter/frame.ts';
-import type { OutputSink } from '../../src/porter/output-sink.ts';
+import { encodeFrame, FrameDecoder, frameType } from '../../src/porter/frame.ts';
 import { PayloadWriter } from '../../src/porter/payload.ts';
 import { Porter } from '../../src/porter/porter.ts';
 import { isSallyportError } from '../../src/protocol/errors.ts';
+import { type Account, type Conversation, conversations } from './host-conversations.ts';
 import { Random } from './random.ts';
 
-const porterTypes = [
-  frameType.welcome,
-  frameType.refused,
-  frameType.superseded,
-  frameType.pong,
-  frameType.notice,
-  frameType.started,
-  frameType.stdout,
-  frameType.stderr,
-  frameType.exit,
-  frameType.notStarted,
-  frameType.execList,
-  frameType.credit,
-] as const;
+const porterTypes = Object.values(frameType).filter((type) => type >= 0x80 || type === frameType.credit);
+/** An operation waits for its turn before it is sent, which takes a few turns of the queue of promises. */
+const mostTurns = 20;
 
 const frame = (type: number, stream: number, payload: Buffer, epoch = 1): Buffer =>
   encodeFrame({ type, epoch, stream, payload, more: false });
@@ -35,105 +24,125 @@ const welcome = frame(
   new PayloadWriter().u16(1).u16(0).u64(0n).bytes('fuzz').u32(1).u32(65536).u32(65536).u32(0).end(),
 );
 
-function exitPayload(stdoutBytes: number, stderrBytes: number): Buffer {
-  const writer = new PayloadWriter().u32(0).u32(0).u64(0n).u64(0n).u64(0n).u32(0).u32(0).u32(0);
-  return writer.u64(BigInt(stdoutBytes)).u64(BigInt(stderrBytes)).end();
-}
-
-function output(offset: number, data: Buffer): Buffer {
-  return Buffer.concat([new PayloadWriter().u64(BigInt(offset)).end(), data]);
-}
-
-/** A session as a real porter would have it, frame by frame. */
-function validSession(random: Random): Buffer[] {
-  const frames = [welcome, frame(frameType.started, 1, new PayloadWriter().u32(7).end())];
-  const sent = { stdout: 0, stderr: 0 };
-  for (let count = random.below(6); count > 0; count--) {
-    const channel = random.chance(2) ? 'stdout' : 'stderr';
-    const data = random.bytes(1 + random.below(60));
-    frames.push(frame(frameType[channel], 1, output(sent[channel], data)));
-    sent[channel] += data.length;
-  }
-  if (random.chance(2)) frames.push(frame(frameType.exit, 1, exitPayload(sent.stdout, sent.stderr)));
-  if (random.chance(3)) {
-    frames.push(frame(frameType.notStarted, 2, new PayloadWriter().u32(2).bytes('no such file').end()));
-  }
-  if (random.chance(4)) frames.push(frame(frameType.execList, 0, new PayloadWriter().u32(0).end()));
-  return frames;
-}
-
 /** Frames whose checksum is right and whose content is not. */
 function damagedFrame(random: Random, valid: Buffer): Buffer {
   const payload = random.chance(3) ? random.bytes(random.below(80)) : random.mutate(valid.subarray(20));
-  const type = random.chance(3)
-    ? random.pick(porterTypes)
-    : random.chance(8)
-      ? random.below(256)
-      : valid.readUInt8(2);
+  const anyType = porterTypes[random.below(porterTypes.length)] ?? frameType.credit;
+  const type = random.chance(3) ? anyType : random.chance(8) ? random.below(256) : valid.readUInt8(2);
   const stream = random.chance(4) ? random.number() : valid.readUInt32LE(8);
   return frame(type, stream, payload.subarray(0, 65536), random.chance(16) ? random.number() : 1);
 }
 
-function hostileStream(random: Random): Buffer {
-  const frames = validSession(random);
-  switch (random.below(5)) {
+/** The answers of several conversations as they may arrive: each in its order, and all mixed. */
+function mixed(random: Random, all: Buffer[][]): Buffer[] {
+  const out: Buffer[] = [];
+  for (let waiting = all; waiting.length > 0; waiting = waiting.filter(({ length }) => length > 0)) {
+    const next = waiting[random.below(waiting.length)]?.shift();
+    if (next !== undefined) out.push(next);
+  }
+  return out;
+}
+
+function hostile(random: Random, frames: Buffer[]): Buffer {
+  switch (random.below(6)) {
     case 0:
       return random.bytes(random.below(200));
     case 1:
       return random.mutate(Buffer.concat(frames));
     case 2:
-      return Buffer.concat([welcome, random.mutate(Buffer.concat(frames.slice(1)))]);
-    case 3:
-      return Buffer.concat([
-        welcome,
-        ...frames.slice(1).map((valid) => (random.chance(2) ? damagedFrame(random, valid) : valid)),
-      ]);
-    default: {
-      const shuffled = frames.slice(1).sort(() => random.below(3) - 1);
-      return Buffer.concat([welcome, ...shuffled, ...shuffled.slice(0, random.below(3))]);
+    case 3: {
+      // One or two, so that most of the conversation is still in order.
+      const oneIn = Math.max(2, frames.length);
+      return Buffer.concat(
+        frames.map((valid) => (random.chance(oneIn) ? damagedFrame(random, valid) : valid)),
+      );
     }
+    case 4: {
+      const shuffled = [...frames].sort(() => random.below(3) - 1);
+      return Buffer.concat([...shuffled, ...shuffled.slice(0, random.below(3))]);
+    }
+    default:
+      return Buffer.concat(frames);
   }
 }
 
-class CountingSink implements OutputSink {
-  bytes = 0;
-  write(_channel: string, _offset: number, data: Buffer): Promise<void> {
-    this.bytes += data.length;
-    return Promise.resolve();
+class Wire {
+  readonly stream: Duplex;
+  readonly #decoder = new FrameDecoder();
+  lastStream = 0;
+  frames = 0;
+
+  constructor() {
+    this.stream = new Duplex({
+      read: () => {},
+      write: (chunk: Buffer, _encoding, done) => {
+        for (const { stream } of this.#decoder.push(chunk)) {
+          this.frames++;
+          this.lastStream = stream;
+        }
+        done();
+      },
+    });
   }
-  end(): void {}
+
+  push(random: Random, bytes: Buffer): void {
+    for (const piece of random.chop(bytes)) this.stream.push(piece);
+  }
+}
+
+async function begin(
+  wire: Wire,
+  porter: Porter,
+  random: Random,
+  account: Account,
+  conversation: Conversation,
+): Promise<{ readonly outcome: Promise<unknown>; readonly answers: Buffer[] }> {
+  const before = wire.frames;
+  const outcome = conversation.ask(porter, random, account);
+  outcome.catch(() => {});
+  for (let turn = 0; wire.frames === before && turn < mostTurns; turn++) await Promise.resolve();
+  const opened = wire.lastStream;
+  const answers = conversation.answers(random, opened);
+  return {
+    outcome,
+    answers: answers.map(({ type, stream = opened, payload }) => frame(type, stream, payload)),
+  };
+}
+
+async function afterGreeting(wire: Wire, porter: Porter, random: Random): Promise<void> {
+  const account: Account = { bytes: 0 };
+  const begun: Array<Awaited<ReturnType<typeof begin>>> = [];
+  for (let count = 1 + random.below(4); count > 0; count--) {
+    begun.push(await begin(wire, porter, random, account, random.pick(conversations)));
+  }
+  const bytes = hostile(
+    random,
+    mixed(
+      random,
+      begun.map(({ answers }) => answers),
+    ),
+  );
+  wire.push(random, bytes);
+  wire.stream.push(null);
+  const closed = porter.closed.then((reason) => {
+    throw reason;
+  });
+  for (const outcome of await Promise.allSettled([...begun.map((one) => one.outcome), closed])) {
+    if (outcome.status === 'rejected' && !isSallyportError(outcome.reason)) throw outcome.reason;
+  }
+  if (account.bytes > bytes.length) throw new Error(`${account.bytes} bytes came out of ${bytes.length}`);
 }
 
 async function oneCase(random: Random): Promise<void> {
-  const bytes = hostileStream(random);
-  const stream = new Duplex({ read: () => {}, write: (_chunk, _encoding, done) => done() });
-  const opening = Porter.open(stream, { epoch: 1, token: Buffer.alloc(16), timeoutMs: 600_000 });
-  const pieces = random.chop(bytes);
-  // The greeting alone first, so that there is something open when the rest arrives.
-  const head = bytes.subarray(0, welcome.length);
-  if (head.equals(welcome)) {
-    stream.push(head);
-    const porter = await opening;
-    const sink = new CountingSink();
-    const results = [1, 2].map(() => porter.exec({ argv: ['x'], env: {}, cwd: '/' }, sink).result);
-    const list = random.chance(2) ? porter.list() : Promise.resolve([]);
-    for (const piece of random.chop(bytes.subarray(welcome.length))) stream.push(piece);
-    stream.push(null);
-    const settled = await Promise.allSettled([
-      ...results,
-      list,
-      porter.closed.then((reason) => {
-        throw reason;
-      }),
-    ]);
-    for (const outcome of settled) {
-      if (outcome.status === 'rejected' && !isSallyportError(outcome.reason)) throw outcome.reason;
-    }
-    if (sink.bytes > bytes.length) throw new Error(`${sink.bytes} bytes came out of ${bytes.length}`);
+  const wire = new Wire();
+  const opening = Porter.open(wire.stream, { epoch: 1, token: Buffer.alloc(16), timeoutMs: 600_000 });
+  if (!random.chance(20)) {
+    wire.stream.push(welcome);
+    await afterGreeting(wire, await opening, random);
     return;
   }
-  for (const piece of pieces) stream.push(piece);
-  stream.push(null);
+  wire.push(random, random.chance(3) ? random.bytes(random.below(200)) : random.mutate(welcome));
+  wire.stream.push(null);
   try {
     (await opening).close();
   } catch (error) {
@@ -149,13 +158,23 @@ export interface FuzzOptions {
 
 /** Each case has a seed of its own, derived from the run's, so that a finding can be had again alone. */
 export async function fuzzHost(options: FuzzOptions): Promise<void> {
-  for (let index = 0; index < options.cases; index++) {
-    const seed = (options.seed + index) >>> 0;
-    try {
-      await oneCase(new Random(seed));
-    } catch (error) {
-      throw new Error(`host: --seed=${seed} --cases=1 finds it again`, { cause: error });
+  const escaped: unknown[] = [];
+  const onEscaped = (error: unknown): void => void escaped.push(error);
+  process.on('unhandledRejection', onEscaped);
+  try {
+    for (let index = 0; index < options.cases; index++) {
+      const seed = (options.seed + index) >>> 0;
+      try {
+        await oneCase(new Random(seed));
+        // What escaped is told only when all promises have had their turn.
+        await new Promise((resolve) => setImmediate(resolve));
+        if (escaped.length > 0) throw escaped[0];
+      } catch (error) {
+        throw new Error(`host: --host --seed=${seed} --cases=1 finds it again`, { cause: error });
+      }
+      if (index % 10_000 === 9_999) options.progress?.(index + 1);
     }
-    if (index % 10_000 === 9_999) options.progress?.(index + 1);
+  } finally {
+    process.off('unhandledRejection', onEscaped);
   }
 }

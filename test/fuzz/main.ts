@@ -7,7 +7,7 @@ import { fuzzPorter } from './porter.ts';
 
 const defaultHostCases = 1_000_000;
 /** Each is a process that starts programs: a host case takes a thousandth of that. */
-const hostCasesPerPorterCase = 500;
+const hostCasesPerPorterCase = 300;
 
 function option(args: readonly string[], name: string): number | undefined {
   const text = args.find((arg) => arg.startsWith(`--${name}=`))?.slice(name.length + 3);
@@ -28,7 +28,7 @@ export async function main(args: readonly string[]): Promise<number> {
   if (!args.includes('--host')) {
     const porterCases = Math.max(1, Math.floor(cases / hostCasesPerPorterCase));
     const binary = join(packageInfo().root, 'porter', 'build', 'porter-sanitize');
-    await fuzzPorter(binary, { seed, cases: porterCases, sideBySide: 4, progress: say('porter') });
+    await fuzzPorter(binary, { seed, cases: porterCases, sideBySide: 8, progress: say('porter') });
     process.stdout.write(`porter: ${porterCases} sessions, nothing found\n`);
   }
   return 0;

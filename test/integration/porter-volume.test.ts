@@ -1,13 +1,19 @@
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
-import { packTar } from 'modern-tar';
+import { packTar, unpackTar } from 'modern-tar';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { getArchive } from '../../src/engines/docker/containers/get-archive.ts';
 import { putArchive } from '../../src/engines/docker/containers/put-archive.ts';
-import { ensurePorterVolume, porterVolumeName } from '../../src/engines/docker/porter-volume.ts';
+import { waitForExit } from '../../src/engines/docker/containers/wait.ts';
+import {
+  ensurePorterVolume,
+  PorterVolumes,
+  porterVolumeName,
+} from '../../src/engines/docker/porter-volume.ts';
 import { findVolume } from '../../src/engines/docker/volumes/inspect.ts';
 import { removeVolume } from '../../src/engines/docker/volumes/remove.ts';
 import { label } from '../../src/protocol/labels.ts';
-import { makeContainer, type TestEngine, testEngine } from '../support/engine.ts';
+import { makeContainer, runContainer, type TestEngine, testEngine } from '../support/engine.ts';
 
 /** Not the real porter: any bytes under their own name, so that the volume of this test is its own. */
 function program(): { readonly bytes: Buffer; readonly hash: string } {
@@ -18,13 +24,24 @@ function forget(engine: TestEngine, name: string): void {
   onTestFinished(() => removeVolume(engine.connection, name));
 }
 
-async function overwrite(engine: TestEngine, volume: string, bytes: Buffer): Promise<void> {
+async function overwrite(engine: TestEngine, volume: string, bytes: Buffer, mode = 0o555): Promise<void> {
   const id = await makeContainer(engine, {
     HostConfig: { Mounts: [{ Type: 'volume', Source: volume, Target: '/porter' }] },
   });
-  const header = { name: 'porter', type: 'file' as const, size: bytes.length, mode: 0o555 };
+  const header = { name: 'porter', type: 'file' as const, size: bytes.length, mode };
   const archive = Readable.from([Buffer.from(await packTar([{ header, body: bytes }]))]);
   await putArchive(engine.connection, id, '/porter', archive);
+}
+
+async function modeIn(engine: TestEngine, volume: string): Promise<number> {
+  const id = await makeContainer(engine, {
+    HostConfig: { Mounts: [{ Type: 'volume', Source: volume, Target: '/porter' }] },
+  });
+  const archive = await getArchive(engine.connection, id, '/porter/porter');
+  const chunks: Buffer[] = [];
+  for await (const chunk of archive as AsyncIterable<Buffer>) chunks.push(chunk);
+  const [entry] = await unpackTar(Buffer.concat(chunks));
+  return (entry?.header.mode ?? 0) & 0o7777;
 }
 
 describe("porter's volume", () => {
@@ -62,6 +79,17 @@ describe("porter's volume", () => {
     expect(await ensurePorterVolume(engine.connection, porter, engine.image)).toBe(name);
   });
 
+  it('is put right when others may write to the program', async () => {
+    const engine = testEngine();
+    const porter = program();
+    forget(engine, porterVolumeName(porter.hash));
+    const name = await ensurePorterVolume(engine.connection, porter, engine.image);
+    await overwrite(engine, name, porter.bytes, 0o777);
+    expect(await modeIn(engine, name)).toBe(0o777);
+    expect(await ensurePorterVolume(engine.connection, porter, engine.image)).toBe(name);
+    expect(await modeIn(engine, name)).toBe(0o555);
+  });
+
   it('can be made by several at the same time', async () => {
     const engine = testEngine();
     const porter = program();
@@ -84,5 +112,40 @@ describe("porter's volume", () => {
     await expect(ensurePorterVolume(engine.connection, porter, engine.image)).rejects.toMatchObject({
       code: 'engine_conflict',
     });
+  });
+
+  it('is read back by a daemon at its first use, and again after a while and after a failure', async () => {
+    const engine = testEngine();
+    const porter = program();
+    const name = porterVolumeName(porter.hash);
+    forget(engine, name);
+    let nowMs = 0;
+    const volumes = new PorterVolumes(engine.connection, () => nowMs);
+    expect(await volumes.provide(porter, engine.image)).toBe(name);
+    // Into the file as it is: an engine may notice when one takes the place of another.
+    const writer = await runContainer(engine, 'echo planted > /porter/porter', {
+      User: '0:0',
+      HostConfig: { Mounts: [{ Type: 'volume', Source: name, Target: '/porter' }] },
+    });
+    expect(await waitForExit(engine.connection, writer, { timeoutMs: 20_000 })).toBe(0);
+    // Who controls the engine is trusted between two looks.
+    nowMs = 9 * 60_000;
+    expect(await volumes.provide(porter, engine.image)).toBe(name);
+    nowMs = 11 * 60_000;
+    const refused = { code: 'porter_corrupt' };
+    await expect(volumes.provide(porter, engine.image)).rejects.toMatchObject(refused);
+    await expect(volumes.provide(porter, engine.image)).rejects.toMatchObject(refused);
+  });
+
+  it('is filled again when somebody removed it behind the back of a daemon', async () => {
+    const engine = testEngine();
+    const porter = program();
+    const name = porterVolumeName(porter.hash);
+    forget(engine, name);
+    const volumes = new PorterVolumes(engine.connection);
+    await volumes.provide(porter, engine.image);
+    await removeVolume(engine.connection, name);
+    await Promise.all([volumes.provide(porter, engine.image), volumes.provide(porter, engine.image)]);
+    expect(await ensurePorterVolume(engine.connection, porter, engine.image)).toBe(name);
   });
 });

@@ -3,7 +3,7 @@ import { listContainers } from '../../src/engines/docker/containers/list.ts';
 import { waitUntilRemoved } from '../../src/engines/docker/containers/remove.ts';
 import { ownerId } from '../../src/lib/owner.ts';
 import { label } from '../../src/protocol/labels.ts';
-import { type CliResult, cliLine, sally, startSally } from '../support/cli.ts';
+import { type CliResult, cliLine, newFolder, sally, startSally } from '../support/cli.ts';
 import { testEngine } from '../support/engine.ts';
 
 const owned = (): string => `${label.owner}=${ownerId(process.getuid?.() ?? -1, inject('stateDir'))}`;
@@ -16,16 +16,15 @@ const box = (...command: readonly string[]): string[] => [
   ...command,
 ];
 
-async function boxes(): Promise<number> {
-  return (await listContainers(testEngine().connection, [owned()])).length;
+/** Resolves when the engine has removed all boxes that are there now, whoever asked it to. */
+async function allRemoved(): Promise<void> {
+  const { connection } = testEngine();
+  const found = await listContainers(connection, [owned()]);
+  await Promise.all(found.map(({ id }) => waitUntilRemoved(connection, id)));
 }
 
-/** The one box that is there now; `removed` resolves when the engine has removed it, whoever asked it to. */
-async function onlyBox(): Promise<{ readonly removed: Promise<void> }> {
-  const { connection } = testEngine();
-  const [found] = await listContainers(connection, [owned()]);
-  expect(found).toBeDefined();
-  return { removed: waitUntilRemoved(connection, found?.id ?? '') };
+async function boxes(): Promise<number> {
+  return (await listContainers(testEngine().connection, [owned()])).length;
 }
 
 describe('sally run', () => {
@@ -56,7 +55,7 @@ describe('sally run', () => {
       .split('\n')
       .map((line) => line.split('=')[0])
       .sort();
-    expect(names).toEqual(['HOME', 'LANG', 'PATH']);
+    expect(names).toEqual(['HOME', 'LANG', 'PATH', 'USER']);
   });
 
   it('passes what --env names, and refuses to take a value from this shell', async () => {
@@ -89,8 +88,8 @@ describe('sally run', () => {
     `;
     const { stdout } = await sally(box('sh', '-c', script));
     expect(stdout.split('\n').map((line) => line.replace(/\s+/g, ' '))).toEqual([
-      '64000',
-      '64000',
+      expect.stringMatching(/^64[012]\d\d$/),
+      expect.stringMatching(/^64[012]\d\d$/),
       ...['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb'].map((name) => `${name}: 0000000000000000`),
       'NoNewPrivs: 1',
       'Seccomp: 2',
@@ -142,23 +141,49 @@ describe('sally run', () => {
 
   it('leaves nothing behind', async () => {
     await sally(box('true'));
+    await allRemoved();
+    expect((await sally(['ls', '-q'])).stdout).toBe('');
+  });
+
+  it('hands Ctrl-C and TERM on to the command, which has its own end for them', async () => {
+    for (const [signal, code] of [
+      ['SIGINT', 7],
+      ['SIGTERM', 8],
+    ] as const) {
+      const script =
+        'trap "echo bye; exit 7" INT; trap "echo bye; exit 8" TERM; echo ready; while :; do sleep 0.1; done';
+      const running = startSally(box('sh', '-c', script));
+      await running.said('ready');
+      running.child.kill(signal);
+      expect(await running.result).toMatchObject({ code, stdout: 'ready\nbye\n' });
+    }
+  });
+
+  it('kills a command that ignores Ctrl-C at the second one, and removes the box', async () => {
+    const running = startSally(
+      box('sh', '-c', 'trap "echo no" INT; echo ready; while :; do sleep 0.1; done'),
+    );
+    await running.said('ready');
+    running.child.kill('SIGINT');
+    await running.said('no');
+    running.child.kill('SIGINT');
+    expect(await running.result).toMatchObject({ code: 130 });
+    await allRemoved();
     expect(await boxes()).toBe(0);
   });
 
-  it('stops and removes the box at Ctrl-C', async () => {
-    const running = startSally(box('sh', '-c', 'echo ready; sleep 1000'));
-    await running.said('ready');
-    running.child.kill('SIGINT');
-    expect(await running.result).toMatchObject({ code: 130 });
+  it('ends the command when nobody reads its output any more', async () => {
+    const command = ['sh', '-c', `${cliLine()} run --image ${testEngine().image} -- yes | head -n 1`];
+    expect(await sally([], { command })).toMatchObject({ code: 0, stdout: 'y\n' });
+    await allRemoved();
     expect(await boxes()).toBe(0);
   });
 
   it('leaves nothing behind when it is killed with no chance to clean up', async () => {
     const running = startSally(box('sh', '-c', 'echo ready; sleep 1000'));
     await running.said('ready');
-    const { removed } = await onlyBox();
     running.child.kill('SIGKILL');
-    await removed;
+    await allRemoved();
     expect(await boxes()).toBe(0);
   });
 
@@ -298,9 +323,25 @@ describe('bad input', () => {
     ['a socket that is not there', 'unix:///nowhere/docker.sock', 'there is no socket'],
     ['a port that nobody listens on', 'tcp://127.0.0.1:1', 'connection refused'],
   ])('says what is wrong with DOCKER_HOST: %s', async (_name, dockerHost, message) => {
-    const result = await sally(['run', '--', 'true'], { env: { DOCKER_HOST: dockerHost } });
+    // A daemon that runs already has its engine; this one has to look for it.
+    const SALLYPORT_STATE_DIR = await newFolder('own');
+    const env = { DOCKER_HOST: dockerHost, SALLYPORT_STATE_DIR };
+    const result = await sally(['run', '--', 'true'], { env });
     expect(result.code).toBe(125);
     expect(result.stderr).toContain(message);
     threeLines(result);
+  });
+
+  it('does not use a daemon that has another engine than the environment names', async () => {
+    await sally(['daemon', 'start']);
+    const result = await sally(['ls'], { env: { DOCKER_HOST: 'unix:///nowhere/docker.sock' } });
+    expect(result.code).toBe(1);
+    expect(result.stderr).toContain('another engine');
+  });
+
+  it('says that an agent is an agent', async () => {
+    const result = await sally(['run', 'claude']);
+    expect(result.code).toBe(2);
+    expect(result.stderr).toContain('sally agent claude');
   });
 });

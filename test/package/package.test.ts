@@ -48,7 +48,7 @@ describe.runIf(canBuildBoth)('the package', () => {
       'package/porter/build/porter-amd64',
       'package/porter/build/porter-arm64',
       'package/images/base/Dockerfile',
-      'package/dist/cli/main.js',
+      'package/dist/cli/sally.cjs',
       'package/LICENSE',
       'package/README.md',
     ]) {
@@ -81,14 +81,16 @@ describe.runIf(canBuildBoth)('the package', () => {
     );
     const hook = join(folder, 'hook.mjs');
     await writeFile(
+      join(folder, 'loader.mjs'),
+      `import { appendFileSync } from 'node:fs';
+      export async function load(url, context, next) {
+        appendFileSync(process.env.LOADED, url + '\\n');
+        return await next(url, context);
+      }`,
+    );
+    await writeFile(
       hook,
-      `import { register } from 'node:module';
-      register('data:text/javascript,' + encodeURIComponent(\`
-        import { appendFileSync } from 'node:fs';
-        export async function load(url, context, next) {
-          appendFileSync(\${JSON.stringify(process.env.LOADED)}, url + '\\n');
-          return next(url, context);
-        }\`));`,
+      "import { register } from 'node:module'; register('./loader.mjs', import.meta.url);",
     );
     const list = join(folder, 'loaded.txt');
     await execute(process.execPath, ['--import', hook, program], {
@@ -120,34 +122,36 @@ describe.runIf(canBuildBoth)('the package', () => {
   });
 
   it('has types that a strict program understands, and that refuse what is wrong', async () => {
-    const check = async (text: string): Promise<string> => {
-      await writeFile(join(folder, 'use.ts'), text);
-      const options = [
-        '--noEmit',
-        '--strict',
-        '--module',
-        'nodenext',
-        '--target',
-        'es2022',
-        '--lib',
-        'es2023,esnext.disposable',
-      ];
-      const types = ['--types', 'node', '--typeRoots', join(root, 'node_modules/@types')];
-      const { stdout } = await execute(
-        process.execPath,
-        [join(root, 'node_modules/typescript/bin/tsc'), ...options, ...types, 'use.ts'],
-        { cwd: folder },
-      ).catch((error: { stdout: string }) => error);
-      return stdout;
-    };
     const good = `import { Sandbox, type ExecOutcome } from 'sallyport';
       await using box = await Sandbox.create({ limits: { memory: '1g' }, idleTtl: '5m', envs: { A_B: '1' } });
       const result: ExecOutcome = await box.exec(['true'], { timeoutMs: 1 });
       const code: number | undefined = result.exitCode;
       export { code };`;
-    expect(await check(good)).toBe('');
-    expect(await check(good.replace('idleTtl', 'idle_ttl'))).toContain('idle_ttl');
-    expect(await check(good.replace("'1g'", 'true'))).toContain('TS2322');
+    const programs = {
+      'good.ts': good,
+      'name.ts': good.replace('idleTtl', 'idle_ttl'),
+      'value.ts': good.replace("'1g'", 'true'),
+    };
+    for (const [name, text] of Object.entries(programs)) await writeFile(join(folder, name), text);
+    const options = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022'];
+    const libraries = ['--lib', 'es2023,esnext.disposable', '--types', 'node'];
+    const { stdout } = await execute(
+      process.execPath,
+      [
+        join(root, 'node_modules/typescript/bin/tsc'),
+        ...options,
+        ...libraries,
+        '--typeRoots',
+        join(root, 'node_modules/@types'),
+        ...Object.keys(programs),
+      ],
+      { cwd: folder },
+    ).catch((error: { stdout: string }) => error);
+    const errors = stdout.split('\n').filter((line) => /^\S.*error TS/.test(line));
+    expect(errors).toEqual([
+      expect.stringMatching(/^name\.ts.*idle_ttl/),
+      expect.stringMatching(/^value\.ts.*TS2322/),
+    ]);
   });
 
   it('knows its version', async () => {

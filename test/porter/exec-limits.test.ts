@@ -5,8 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { ExecRequest } from '../../src/porter/exec.ts';
+import { streamWindow } from '../../src/porter/greeting.ts';
 import type { OutputSink } from '../../src/porter/output-sink.ts';
 import type { Porter } from '../../src/porter/porter.ts';
+import { tellFigures } from '../support/figures.ts';
 import {
   type Captured,
   capture,
@@ -285,16 +287,49 @@ describe('output', () => {
       },
       end: () => {},
     };
+    const pid = child.child.pid ?? 0;
+    const porterBefore = residentBytes(pid);
     const before = process.memoryUsage().rss;
+    const from = performance.now();
     const exec = porter.exec(
       { argv: ['head', '-c', String(bytes), '/dev/zero'], env: plainEnv, cwd: '/' },
       sink,
     );
     expect(await exec.result).toMatchObject({ exitCode: 0, stdoutBytes: bytes });
+    tellFigures('output', {
+      bytes,
+      seconds: (performance.now() - from) / 1000,
+      hostBytesBefore: before,
+      hostBytesMost: most,
+      porterBytesBefore: porterBefore,
+      porterBytesAfter: residentBytes(pid),
+    });
     expect(seen).toBe(bytes);
     expect(most - before).toBeLessThan(200 * mebibyte);
-    expect(residentBytes(child.child.pid ?? 0)).toBeLessThan(4 * mebibyte);
+    expect(residentBytes(pid)).toBeLessThan(4 * mebibyte);
   }, 600_000);
+
+  it('passes beside a stream that nobody reads, which keeps its window and no more', async () => {
+    const bytes = full ? 100_000_000 : 20_000_000;
+    const child = startPorter();
+    const porter = await connectPorter(child);
+    const unread = capture(porter, { argv: ['cat', '/dev/zero'], env: plainEnv, cwd: '/' });
+    await unread.exec.started;
+    const from = performance.now();
+    expect((await runIn(porter, ['head', '-c', String(bytes), '/dev/zero'])).stdout).toHaveLength(bytes);
+    tellFigures('beside an unread stream', {
+      bytes,
+      seconds: (performance.now() - from) / 1000,
+      porterBytesAfter: residentBytes(child.child.pid ?? 0),
+    });
+    const [known] = await porter.list();
+    expect(known?.stdout.first).toBe(0);
+    expect(known?.stdout.next).toBeLessThanOrEqual(streamWindow);
+    expect(residentBytes(child.child.pid ?? 0)).toBeLessThan(4 * mebibyte);
+    unread.exec.kill(0);
+    unread.stdout.discard();
+    expect(await unread.exec.result).toMatchObject({ killed: true });
+  });
 
   it('that cannot be stored ends its exec with an error, and holds up no other', async () => {
     const porter = await connectPorter();
@@ -341,8 +376,17 @@ describe('porter after many execs', () => {
         Promise.all(Array.from({ length: 50 }, (_, index) => runIn(porter, ['/bin/echo', String(index)])));
       await some();
       const before = await settledUsage(porter, pid);
+      const from = performance.now();
       for (let done = 0; done < count; done += 50) await some();
       const after = await settledUsage(porter, pid);
+      tellFigures('execs', {
+        count,
+        seconds: (performance.now() - from) / 1000,
+        porterBytesBefore: before.residentBytes,
+        porterBytesAfter: after.residentBytes,
+        descriptorsBefore: before.descriptors,
+        descriptorsAfter: after.descriptors,
+      });
       expect(after.descriptors).toBe(before.descriptors);
       expect(after.residentBytes - before.residentBytes).toBeLessThan(256 * 1024);
     },

@@ -82,6 +82,28 @@ describe('an exec', () => {
     expect(hash.digest('hex')).toBe(createHash('sha256').update(input).digest('hex'));
   });
 
+  it('carries pieces of every length, each with its checksum', async () => {
+    const porter = await connectPorter();
+    const { exec, stdout } = capture(porter, { argv: ['cat'], env, cwd: '/', stdin: true });
+    const echo = stdout[Symbol.asyncIterator]();
+    // Checksums are computed in steps of 64 and of 8 bytes, and the rest singly.
+    const lengths = [...Array.from({ length: 200 }, (_, index) => index + 1), 4095, 4096, 4097, 32_767];
+    for (const length of lengths) {
+      const piece = randomBytes(length);
+      await exec.write(piece);
+      const parts: Buffer[] = [];
+      for (let seen = 0; seen < length; ) {
+        const { value } = (await echo.next()) as IteratorResult<Buffer, Buffer>;
+        parts.push(value);
+        seen += value.length;
+      }
+      expect(Buffer.concat(parts)).toEqual(piece);
+    }
+    exec.endStdin();
+    expect(await echo.next()).toMatchObject({ done: true });
+    expect((await exec.result).exitCode).toBe(0);
+  });
+
   it('does not wait for input that its program never reads', async () => {
     const porter = await connectPorter();
     const result = await runIn(porter, ['true'], { input: Buffer.alloc(2 ** 20) });

@@ -41,6 +41,63 @@ const watch = (files: Files): Promise<unknown> => gather(files.watch('/x'));
 const getTree = (files: Files): Promise<unknown> => gather(files.getTree('/x'));
 const write = (files: Files): Promise<unknown> => files.write('/x', Buffer.from('x'));
 
+const piece = Buffer.alloc(32_768);
+const pieces = (stream: number, count: number): Buffer =>
+  Buffer.concat(Array.from({ length: count }, () => frame(frameType.data, piece, stream)));
+
+describe('a porter that sends data of files', () => {
+  it('on three of them, each within its own window, but beyond that of the connection, is cut off', async () => {
+    const { porter, say } = await connected();
+    const readers = [1, 2, 3].map(() => porter.files.read('/x')[Symbol.asyncIterator]());
+    const first = readers.map((reader) => reader.next());
+    // Each operation is on its way when its first chunk arrives.
+    await new Promise((resolve) => setImmediate(resolve));
+    say(Buffer.concat([pieces(1, 7), pieces(2, 7)]));
+    await Promise.all(first.slice(0, 2));
+    say(pieces(3, 3));
+    expect(await porter.closed).toMatchObject({ code: 'porter_protocol' });
+  });
+
+  it('beside an exec and beyond the window of the connection is cut off', async () => {
+    const { porter, say } = await connected();
+    const exec = porter.exec(
+      { argv: ['x'], env: {}, cwd: '/' },
+      { write: () => new Promise(() => {}), end: () => {} },
+    );
+    const reader = porter.files.read('/x')[Symbol.asyncIterator]();
+    const next = reader.next();
+    await new Promise((resolve) => setImmediate(resolve));
+    const output = (index: number): Buffer =>
+      frame(
+        frameType.stdout,
+        Buffer.concat([new PayloadWriter().u64(BigInt(index * piece.length)).end(), piece]),
+        exec.stream,
+      );
+    say(Buffer.concat([0, 1, 2, 3, 4, 5, 6, 7].map(output)));
+    say(pieces(2, 8));
+    await next;
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(await Promise.race([porter.closed, Promise.resolve('open')])).toBe('open');
+    say(pieces(2, 1));
+    expect(await porter.closed).toMatchObject({ code: 'porter_protocol' });
+  });
+
+  it('may send as much again on other files when it has said that these are done', async () => {
+    const { porter, say } = await connected();
+    for (let stream = 1; stream <= 5; stream++) {
+      const reader = porter.files.read('/x')[Symbol.asyncIterator]();
+      const next = reader.next();
+      await new Promise((resolve) => setImmediate(resolve));
+      say(pieces(stream, 7));
+      await next;
+      say(frame(frameType.done, new PayloadWriter().u32(5).bytes(Buffer.alloc(0)).end(), stream));
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(await Promise.race([porter.closed, Promise.resolve('open')])).toBe('open');
+    porter.close();
+  });
+});
+
 describe('a porter that lies about files', () => {
   it.each<readonly [string, (files: Files) => Promise<unknown>, readonly Buffer[]]>([
     ['an answer that is too short', stat, [frame(frameType.done, Buffer.alloc(3))]],

@@ -95,6 +95,33 @@ describe('a hostile porter', () => {
     expect(await porter.closed).toMatchObject({ code: 'porter_protocol' });
   });
 
+  it('that fills the window by connections and goes beyond it by a file loses the connection', async () => {
+    const { porter, say } = await impostor();
+    const reader = porter.files.read('/x')[Symbol.asyncIterator]();
+    const next = reader.next();
+    await new Promise((resolve) => setImmediate(resolve));
+    say(
+      many(2, (stream) => accepted(stream)),
+      ...[0, 1].flatMap((index) => Array<Buffer>(8).fill(data(first + index, 32768))),
+    );
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(await Promise.race([porter.closed, Promise.resolve('open')])).toBe('open');
+    say(frame(frameType.data, 3, Buffer.alloc(1)));
+    await expect(next).rejects.toMatchObject({ code: 'porter_protocol' });
+  });
+
+  it('that resets connections may send as much again on others', async () => {
+    const { porter, say } = await impostor();
+    for (let round = 0; round < 3; round++) {
+      const stream = first + round;
+      say(accepted(stream), ...Array<Buffer>(8).fill(data(stream, 32768)));
+      say(frame(frameType.resetOut, stream, u32(104)));
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(await Promise.race([porter.closed, Promise.resolve('open')])).toBe('open');
+    porter.close();
+  });
+
   it('that resets what is only being connected loses the connection', async () => {
     const { porter, say } = await impostor();
     const connecting = porter.connect({ host: '127.0.0.1', port: 1 });

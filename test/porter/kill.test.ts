@@ -1,5 +1,6 @@
 /** Kill means dead, and deadlines hold: whatever a program does to get away. */
 
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { OutputQueue } from '../../src/porter/output-queue.ts';
 import { queueSink } from '../../src/porter/output-sink.ts';
@@ -266,3 +267,40 @@ describe('[G5] a deadline', () => {
     expect(await exec.result).toMatchObject({ timedOut: false, exitCode: 0 });
   });
 });
+
+describe('a porter that is not the first process and is killed', () => {
+  it('takes with it all that it started, also what left its session and ignores TERM', async () => {
+    const child = startPorter([]);
+    const porter = await connectPorter(child);
+    const script =
+      'trap "" TERM; sleep 1000 & setsid sh -c "trap \'\' TERM; env -i setsid /bin/sleep 1000 & sleep 1000" & echo ready; wait';
+    const trees = [1, 2].map(() => capture(porter, { argv: ['sh', '-c', script], env: plainEnv, cwd: '/' }));
+    await Promise.all(trees.map(({ stdout }) => new Transcript(stdout).until('ready')));
+    const pid = child.child.pid ?? 0;
+    while (descendants(pid).length < 10) await new Promise((resolve) => setImmediate(resolve));
+    const all = [...descendants(pid), ...supervisors(pid)];
+    expect(all).toHaveLength(12);
+    child.child.kill('SIGKILL');
+    while (all.some(isAlive)) await new Promise((resolve) => setImmediate(resolve));
+  });
+
+  it('and a signal from a program is not taken for its death', async () => {
+    const porter = await connectPorter();
+    expect(await runIn(porter, ['sh', '-c', 'kill -TERM $PPID; echo on'])).toMatchObject({
+      exitCode: 0,
+      stdout: 'on\n',
+      supervisorLost: false,
+    });
+  });
+});
+
+const supervisors = (root: number): readonly number[] =>
+  readFileSync(`/proc/${root}/task/${root}/children`, 'utf8').trim().split(' ').map(Number);
+
+function isAlive(pid: number): boolean {
+  try {
+    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return false;
+  }
+}

@@ -7,5 +7,9 @@ it('not one byte of output and no exit code is lost, however often the host is k
   const child = startPorter([]);
   await listening(child);
   const porter = porterBinaryPath(nativeArchitecture);
-  await loseNothing(() => ({ kind: 'child', porter, pid: child.child.pid ?? 0 }), 20_261_115);
-}, 300_000);
+  await loseNothing({
+    name: 'a child',
+    seed: 20_261_115,
+    door: () => ({ kind: 'child', porter, pid: child.child.pid ?? 0 }),
+  });
+}, 600_000);

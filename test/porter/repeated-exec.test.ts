@@ -54,9 +54,9 @@ describe('an exec that is forgotten without an acknowledgement', () => {
     const options = { epoch: 1, token: Buffer.alloc(32), timeoutMs: 10_000 };
     const { link } = await PorterLink.open(startPorter().stream, options);
     onTestFinished(() => link.close());
-    const request = encodeExec({ argv: ['head', '-c', '200000', '/dev/zero'], env, cwd: '/' });
-    // Each leaves 200 KB under way: were they not given back, the third would stand still.
-    for (let stream = 1; stream <= 6; stream++) {
+    const request = encodeExec({ argv: ['head', '-c', '15000', '/dev/zero'], env, cwd: '/' });
+    // Each leaves 15 KB under way: were they not given back, the last ones would stand still.
+    for (let stream = 1; stream <= 60; stream++) {
       await new Promise<void>((resolve, reject) => {
         link.own(stream, {
           onFrame: (type) => {

@@ -1,8 +1,10 @@
 /** The built command line, as a user would call it. */
 
 import { type ChildProcess, spawn } from 'node:child_process';
+import { chown, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { inject } from 'vitest';
+import { inject, onTestFinished } from 'vitest';
 import { packageInfo } from '../../src/lib/package-root.ts';
 import './provided.ts';
 
@@ -21,11 +23,13 @@ export interface RunningCli {
   readonly said: (text: string) => Promise<void>;
 }
 
-const entry = join(packageInfo().root, 'dist/cli/main.js');
+const entry = join(packageInfo().root, 'dist/cli/sally.cjs');
+/** As the entry calls itself: without `--` Node takes some of our options for its own. */
+const program = [process.execPath, '--', entry];
 
 /** How a shell would call it. */
 export function cliLine(): string {
-  return `'${process.execPath}' '${entry}'`;
+  return program.map((word) => `'${word}'`).join(' ');
 }
 
 export function startSally(
@@ -34,11 +38,16 @@ export function startSally(
     readonly input?: string | Buffer;
     readonly env?: Record<string, string>;
     readonly command?: readonly string[];
+    readonly cwd?: string;
+    /** Left open, for tests that write to it. */
+    readonly openInput?: boolean;
   } = {},
 ): RunningCli {
-  const [command = process.execPath, ...prefix] = options.command ?? [process.execPath, entry];
+  const [command = process.execPath, ...prefix] = options.command ?? program;
   const child = spawn(command, [...prefix, ...args], {
     stdio: 'pipe',
+    // Not this checkout: a sallyport.yaml or the folder's own sandbox would be found here.
+    cwd: options.cwd ?? inject('stateDir'),
     env: {
       PATH: process.env['PATH'] ?? '',
       HOME: process.env['HOME'] ?? '/',
@@ -48,7 +57,7 @@ export function startSally(
     },
   });
   child.stdin.on('error', () => {});
-  child.stdin.end(options.input ?? '');
+  if (options.openInput !== true) child.stdin.end(options.input ?? '');
   let stdout = '';
   const chunks: Buffer[] = [];
   let stderr = '';
@@ -84,4 +93,32 @@ export async function sally(
   options: Parameters<typeof startSally>[1] = {},
 ): Promise<CliResult> {
   return await startSally(args, options).result;
+}
+
+/** The name of a new sandbox of the test image, removed at the end of the test whatever became of it. */
+export async function makeBox(
+  args: readonly string[] = [],
+  options: Parameters<typeof startSally>[1] = {},
+): Promise<string> {
+  const made = await sally(['create', '--image', inject('engine').image, ...args], options);
+  if (made.code !== 0) throw new Error(`no sandbox: ${made.stderr}`);
+  const name = made.stdout.trim();
+  removeAfterwards(name);
+  return name;
+}
+
+export function removeAfterwards(name: string): void {
+  onTestFinished(async () => {
+    await sally(['rm', '--force', name]);
+  });
+}
+
+/** Empty, and gone after the test. With `shared` not root's: a live workspace of root is refused. */
+export async function newFolder(use: 'own' | 'shared' = 'shared'): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'sallyport-cli-'));
+  onTestFinished(async () => {
+    await rm(folder, { recursive: true, force: true });
+  });
+  if (use === 'shared' && process.getuid?.() === 0) await chown(folder, 1000, 1000);
+  return folder;
 }

@@ -1,6 +1,6 @@
 /** A real daemon with a state folder of the test's own, started as programs start it, and gone when the test ends. */
 
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
@@ -75,8 +75,11 @@ async function gone(pid: number | undefined): Promise<void> {
   if (pid === undefined) return;
   for (;;) {
     const status = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
-    // A zombie waits for its parent, and is as dead as it will be.
-    if (status === undefined || / [ZX] /.test(status.slice(status.lastIndexOf(')')))) return;
+    // A zombie waits for its parent, and is as dead as it will be; but while another of its threads is on its way out, its
+    // sockets are open and take connections that nobody will answer.
+    const threads = await readdir(`/proc/${pid}/task`).catch(() => []);
+    const isZombie = / [ZX] /.test(status?.slice(status.lastIndexOf(')')) ?? '');
+    if (status === undefined || (isZombie && threads.length <= 1)) return;
     await new Promise((resolve) => setImmediate(resolve));
   }
 }

@@ -15,6 +15,7 @@ import type { EngineConnection } from '../../src/engines/docker/wire/connection.
 import { ensureImage } from '../../src/images/ensure-image.ts';
 import { ownerId } from '../../src/lib/owner.ts';
 import { label } from '../../src/protocol/labels.ts';
+import { DaemonClient } from '../../src/sdk/client.ts';
 import { readSetupEnvironment } from '../../src/setup/config.ts';
 import { ensureEngine, type ReadyEngine } from '../../src/setup/ensure-engine.ts';
 import { findDaemon } from '../../src/setup/private-engine/owned-processes.ts';
@@ -94,6 +95,11 @@ interface Run {
 async function tearDown(ready: ReadyEngine, run: Run): Promise<void> {
   const problems: string[] = [];
   try {
+    await stopDaemon(run.stateDir);
+  } catch (error) {
+    problems.push(`the daemon could not be stopped: ${String(error)}`);
+  }
+  try {
     problems.push(...(await inspectEngine(ready.found.connection, run)));
   } catch (error) {
     problems.push(`the engine could not be inspected: ${String(error)}`);
@@ -104,6 +110,12 @@ async function tearDown(ready: ReadyEngine, run: Run): Promise<void> {
   // Set here as well, because what a teardown throws is printed and does not decide the exit status by itself.
   process.exitCode = 1;
   throw new Error(`the test run left something behind:\n  ${problems.join('\n  ')}`);
+}
+
+/** The one that the command line started for the tests. What it stops is still there, and so is found to be left. */
+async function stopDaemon(stateDir: string): Promise<void> {
+  const client = new DaemonClient({ stateDir, startDaemon: false, anyEngine: true });
+  await client.shutdown().finally(() => client.close());
 }
 
 async function inspectEngine(connection: EngineConnection, run: Run): Promise<readonly string[]> {

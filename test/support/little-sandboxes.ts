@@ -126,6 +126,7 @@ export class LittleExec implements ExecSurface {
 }
 
 export class LittleSandbox implements SandboxSurface {
+  readonly recovered = Promise.resolve();
   readonly id = sandboxIdFrom(randomBytes(10));
   readonly name: string;
   state: SandboxState = 'READY';

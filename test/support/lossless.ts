@@ -9,12 +9,22 @@ import { text } from 'node:stream/consumers';
 import { expect } from 'vitest';
 import type { ExecResult } from '../../src/porter/exec.ts';
 import { bundleProgram } from './child-program.ts';
+import { tellFigures } from './figures.ts';
 import type { FileHostOrder } from './file-host.ts';
 import { full } from './requires.ts';
 
 const lineBytes = 16;
-const lines = (full ? 200_000_000 : 20_000_000) / lineBytes;
-const kills = full ? 50 : 10;
+const fullSize = { bytes: 200_000_000, kills: 50 };
+
+export interface LossTrial {
+  readonly name: string;
+  readonly seed: number;
+  /** In the plain run; the full one is the same everywhere. */
+  readonly bytes?: number;
+  readonly kills?: number;
+  /** How the host of that index reaches porter. */
+  readonly door: (index: number) => FileHostOrder['door'];
+}
 
 /** The same numbers in each run: a failure can be had again. */
 function seeded(seed: number): () => number {
@@ -25,41 +35,45 @@ function seeded(seed: number): () => number {
   };
 }
 
-export async function loseNothing(
-  door: (index: number) => FileHostOrder['door'],
-  seed: number,
-): Promise<void> {
+export async function loseNothing(trial: LossTrial): Promise<void> {
+  const { bytes, kills } = full ? fullSize : { bytes: 20_000_000, kills: 10, ...trial };
+  const lines = bytes / lineBytes;
   const { folder, outfile } = await bundleProgram('./file-host.ts');
   const file = join(folder, 'output');
   writeFileSync(file, '');
   const token = randomBytes(32).toString('hex');
   const argv = ['bash', '-c', `seq -f %015.0f ${lines}; exit 7`] as const;
   const host = (index: number): ChildProcess => {
-    const order: FileHostOrder = { door: door(index), epoch: index + 1, token, file, argv };
+    const order: FileHostOrder = { door: trial.door(index), epoch: index + 1, token, file, argv };
     return spawn(process.execPath, [outfile, JSON.stringify(order)], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
   };
-  const random = seeded(seed);
-  const targets = Array.from({ length: kills }, () => Math.floor(random() * lines * lineBytes * 0.98)).sort(
+  const random = seeded(trial.seed);
+  const targets = Array.from({ length: kills }, () => Math.floor(random() * bytes * 0.98)).sort(
     (a, b) => a - b,
   );
-  for (const [index, target] of targets.entries()) {
-    const child = host(index);
-    const exited = once(child, 'exit');
-    while (statSync(file).size < target && child.exitCode === null)
-      await new Promise((resolve) => setImmediate(resolve));
-    child.kill('SIGKILL');
-    expect((await exited)[1]).toBe('SIGKILL');
-  }
+  const from = performance.now();
+  for (const [index, target] of targets.entries()) await hostUntil(host(index), file, target);
   const last = host(kills);
   if (last.stdout === null) throw new Error('no output');
   const result = JSON.parse(await text(last.stdout)) as ExecResult;
-  expect(result).toMatchObject({ exitCode: 7, outputIncomplete: false, stdoutBytes: lines * lineBytes });
-  expect(firstWrongLine(readFileSync(file))).toBeUndefined();
+  tellFigures(`${trial.name} lost nothing`, { bytes, kills, seconds: (performance.now() - from) / 1000 });
+  expect(result).toMatchObject({ exitCode: 7, outputIncomplete: false, stdoutBytes: bytes });
+  expect(firstWrongLine(readFileSync(file), lines)).toBeUndefined();
 }
 
-function firstWrongLine(output: Buffer): string | undefined {
+/** Lets it live until the file is that long, and not a moment longer. */
+async function hostUntil(child: ChildProcess, file: string, target: number): Promise<void> {
+  const exited = once(child, 'exit');
+  // Where the target is reached already, it is killed wherever it is on its way into the sandbox.
+  while (statSync(file).size < target && child.exitCode === null)
+    await new Promise((resolve) => setImmediate(resolve));
+  child.kill('SIGKILL');
+  expect((await exited)[1]).toBe('SIGKILL');
+}
+
+function firstWrongLine(output: Buffer, lines: number): string | undefined {
   if (output.length !== lines * lineBytes) return `${output.length} bytes instead of ${lines * lineBytes}`;
   for (let line = 0; line < lines; line++) {
     const found = output.toString('latin1', line * lineBytes, (line + 1) * lineBytes);

@@ -10,7 +10,7 @@ import { hardenedBox } from '../../src/policy/hardening.ts';
 import { readPorterBinary } from '../../src/porter/binary.ts';
 import { Porter } from '../../src/porter/porter.ts';
 import { porterPath } from '../../src/protocol/box.ts';
-import type { BoxDoor } from '../../src/sandboxes/ports.ts';
+import type { BoxDoor, BoxEngine } from '../../src/sandboxes/ports.ts';
 
 export interface RuntimeBox {
   readonly id: string;
@@ -27,8 +27,10 @@ export interface RuntimeBoxWish {
   readonly pids?: number;
 }
 
-/** Lives on when its host goes away, as a sandbox of the daemon does. */
-export async function openBox(wish: RuntimeBoxWish): Promise<RuntimeBox> {
+/** Created and not started. Lives on when its host goes away, as a sandbox of the daemon does. */
+export async function createBox(
+  wish: RuntimeBoxWish,
+): Promise<{ readonly engine: BoxEngine; readonly id: string }> {
   const { connection, image, labels, runtime, pids } = wish;
   const engine = dockerBoxEngine(connection, readPorterBinary);
   const porterVolume = await engine.providePorter(image);
@@ -44,6 +46,11 @@ export async function openBox(wish: RuntimeBoxWish): Promise<RuntimeBox> {
     }),
   );
   onTestFinished(() => engine.remove(id));
+  return { engine, id };
+}
+
+export async function openBox(wish: RuntimeBoxWish): Promise<RuntimeBox> {
+  const { engine, id } = await createBox(wish);
   const door = await engine.attach(id);
   onTestFinished(() => {
     door.destroy();

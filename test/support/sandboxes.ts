@@ -80,6 +80,7 @@ export async function openSandboxes(
     if (stateDir === undefined) await rm(folder, { recursive: true, force: true });
   });
   await sandboxes.recover();
+  await sandboxes.recovered();
   return {
     sandboxes,
     stateDir: folder,

@@ -5,9 +5,9 @@ import { SallyportError } from '../../protocol/errors.ts';
 import type { Check, CheckStatus } from '../../setup/doctor/check.ts';
 import type { DoctorReport } from '../../setup/doctor/run-doctor.ts';
 import { doctorHere } from '../../setup/here.ts';
+import type { CliContext } from '../context.ts';
 import { exitCode } from '../exit-codes.ts';
 import { print, printJson } from '../output.ts';
-import type { CliContext } from '../program.ts';
 
 export async function doctorCommand(options: { readonly json?: true }, context: CliContext): Promise<number> {
   const report = await examine(context.signal);

@@ -1,23 +1,34 @@
-/** `sally explain`: what `sally run` would ask of the engine. Nothing is made, and no engine is needed. */
+/** `sally explain`: what `run` or `create` would ask of the engine. Nothing is made; no engine and no daemon is needed. */
 
-import { print, printJson } from '../output.ts';
-import { type BoxOptions, boxRequest } from '../run-options.ts';
+import type { CliContext } from '../context.ts';
+import { exitCode } from '../exit-codes.ts';
+import { loadSpec } from '../load-spec.ts';
+import type { BoxOptions } from '../options/box-options.ts';
+import { specFlags } from '../options/spec-from-options.ts';
+import { note, print, printJson } from '../output.ts';
 
 export async function explainCommand(
   command: readonly string[],
   options: BoxOptions & { readonly json?: true },
+  context: CliContext,
 ): Promise<number> {
-  const request = boxRequest(command, options);
-  const { explainRun } = await import('../../daemon/in-process.ts');
-  const { body, line } = await explainRun(request);
-  if (options.json === true) printJson({ request: body, docker_run: line, exec: request.exec });
-  else {
-    print('# what the engine is asked for (POST /containers/create)');
-    printJson(body);
-    print('\n# the same as a docker run line; porter then waits for its host on stdin');
-    print(line);
-    print('\n# what porter is asked to start');
-    printJson(request.exec);
+  const cwd = process.cwd();
+  const flags = { ...specFlags(options, cwd), ...(command.length === 0 ? {} : { command: [...command] }) };
+  const spec = await loadSpec(flags, { cwd, approve: options.approve === true }, context);
+  const { explainHere } = await import('../../daemon/in-process.ts');
+  const { request, dockerRun, exec, notes } = await explainHere(spec);
+  if (options.json === true) {
+    printJson({ request, docker_run: dockerRun, ...(exec === undefined ? {} : { exec }), notes });
+    return exitCode.ok;
   }
-  return 0;
+  for (const remark of notes) note(remark);
+  print('# what the engine is asked for (POST /containers/create)');
+  printJson(request);
+  print('\n# the same as a docker run line; porter then waits for its host on stdin');
+  print(dockerRun);
+  if (exec !== undefined) {
+    print("\n# what porter is asked to start; the image's own variables come on top");
+    printJson(exec);
+  }
+  return exitCode.ok;
 }

@@ -2,9 +2,9 @@
 
 import { formatSize } from '../../lib/sizes.ts';
 import { readCliEnvironment } from '../config.ts';
+import type { CliContext } from '../context.ts';
 import { exitCode } from '../exit-codes.ts';
 import { note, print, printJson } from '../output.ts';
-import type { CliContext } from '../program.ts';
 import { progressLine } from '../progress-line.ts';
 
 export interface ImageBootstrapOptions {

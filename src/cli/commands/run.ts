@@ -1,19 +1,24 @@
 /** `sally run`: a command in a new sandbox; its output, input, terminal and exit code are this process's own. */
 
-import type { Exec, ExecResult } from '../../porter/exec.ts';
-import type { OutputSink } from '../../porter/output-sink.ts';
-import { isSallyportError, SallyportError } from '../../protocol/errors.ts';
-import { readCliEnvironment } from '../config.ts';
+import { randomBytes } from 'node:crypto';
+import { randomName } from '../../policy/names.ts';
+import type { ExecInput } from '../../protocol/requests.ts';
+import type { SpecInput } from '../../protocol/spec.ts';
+import { refuseAgent } from '../agents.ts';
+import type { CliContext } from '../context.ts';
 import { exitCode } from '../exit-codes.ts';
-import { note } from '../output.ts';
-import type { CliContext } from '../program.ts';
-import { progressLine } from '../progress-line.ts';
-import { type BoxOptions, boxRequest } from '../run-options.ts';
-import { feedTerminal, ownTerminalSize } from '../terminal.ts';
+import { requireTerminal, runForeground, type StreamOptions } from '../foreground.ts';
+import { loadSpec } from '../load-spec.ts';
+import { makeSandbox } from '../make-sandbox.ts';
+import type { BoxOptions } from '../options/box-options.ts';
+import { specFlags } from '../options/spec-from-options.ts';
+import { timeoutOf } from '../options/timeout.ts';
+import { note, print } from '../output.ts';
+import { SandboxCalls } from '../sandbox-calls.ts';
 
-export interface RunOptions extends BoxOptions {
-  readonly tty?: true;
-  readonly interactive?: true;
+export interface RunOptions extends BoxOptions, StreamOptions {
+  readonly detach?: true;
+  readonly rm?: true;
   readonly timeout?: number;
   readonly timings?: true;
 }
@@ -23,92 +28,62 @@ export async function runCommand(
   options: RunOptions,
   context: CliContext,
 ): Promise<number> {
-  const request = boxRequest(command, options);
-  if (options.tty === true && !process.stdin.isTTY) {
-    throw new SallyportError('usage', '-t needs a terminal, and the input is none');
-  }
-  const { runInProcess } = await import('../../daemon/in-process.ts');
-  const line = progressLine();
-  const exec = {
-    ...request.exec,
-    // What is piped in is meant for the command; a terminal only when it was asked for.
-    stdin: options.interactive === true || options.tty === true || !process.stdin.isTTY,
-    ...(options.tty === true ? { pty: ownTerminalSize(), env: withTerm(request.exec.env) } : {}),
-    ...(options.timeout === undefined ? {} : { deadlineMs: options.timeout }),
-  };
+  refuseAgent(command);
+  requireTerminal(options);
+  const cwd = process.cwd();
+  const { command: _main, ...found } = await loadSpec(
+    specFlags(options, cwd),
+    { cwd, approve: options.approve === true },
+    context,
+  );
+  // Not by its workspace: the folder's own sandbox has that name.
+  const spec = { ...found, name: found.name ?? randomName(randomBytes(4)) };
+  const calls = new SandboxCalls();
   try {
-    const { result, timings } = await runInProcess(
-      { ...request, exec },
-      { sink: ownOutput, feed: options.tty === true ? feedTerminal : feedInput },
-      {
-        progress: line.report,
-        consent: async (packages) => {
-          line.done();
-          const { askConsent } = await import('../../setup/ask-consent.ts');
-          const what = `${packages.join(', ')} with apt-get`;
-          return await askConsent({ what, agreed: readCliEnvironment().ci, say: note }, context.signal);
-        },
-        prepared: line.done,
-        signal: context.signal,
-      },
-    );
-    if (options.timings) {
-      const { createMs, startMs, execMs, removeMs } = timings;
-      note(`create ${ms(createMs)}, start ${ms(startMs)}, run ${ms(execMs)}, remove ${ms(removeMs)}`);
-    }
-    return outcome(result);
-  } catch (error) {
-    if (isSallyportError(error, 'exec_start_failed')) return notStarted(String(request.exec.argv[0]), error);
-    throw error;
+    return options.detach === true
+      ? await runDetached(calls, { ...spec, command: [...command] }, options, context)
+      : await runAndRemove(calls, spec, execOf(command, options), options, context);
   } finally {
-    line.done();
+    calls.close();
   }
 }
 
-const ms = (value: number): string => `${Math.round(value)} ms`;
-
-function withTerm(env: Readonly<Record<string, string>>): Record<string, string> {
-  return { TERM: 'xterm-256color', ...env };
+async function runDetached(
+  calls: SandboxCalls,
+  spec: SpecInput,
+  options: RunOptions,
+  context: CliContext,
+): Promise<number> {
+  const made = await makeSandbox(calls, { spec, ephemeral: options.rm === true, detached: true }, context);
+  print(made.name);
+  return exitCode.ok;
 }
 
-function outcome(result: ExecResult): number {
-  if (result.timedOut) {
-    note('the command ran out of time and was ended with everything that it had started');
-    return exitCode.timeout;
+async function runAndRemove(
+  calls: SandboxCalls,
+  spec: SpecInput,
+  exec: ExecInput,
+  options: RunOptions,
+  context: CliContext,
+): Promise<number> {
+  const began = process.uptime();
+  const made = await makeSandbox(calls, { spec, ephemeral: true }, context);
+  const ready = process.uptime();
+  try {
+    return await runForeground(calls, made.id, exec, options, context);
+  } finally {
+    const over = process.uptime();
+    // Accepted is enough: the daemon removes it whatever becomes of this process.
+    await calls.remove(made.id, { force: true, wait: false });
+    if (options.timings === true) {
+      const ms = (from: number, to: number): string => `${Math.round((to - from) * 1000)} ms`;
+      note(
+        `create ${ms(began, ready)}, run ${ms(ready, over)}, remove asked for ${ms(over, process.uptime())}`,
+      );
+    }
   }
-  if (result.outputIncomplete) {
-    note('a process that outlived the command kept its output open; it was cut off');
-  }
-  return result.signal === undefined ? (result.exitCode ?? exitCode.sallyportFailed) : 128 + result.signal;
 }
 
-/** As Docker and the shells have it: 127 for a program that is not there, 126 for one that may not be executed. */
-function notStarted(program: string, error: SallyportError): number {
-  const ENOENT = 2;
-  note(`${program}: ${error.message}`);
-  note(error.advice);
-  return error.details['errno'] === ENOENT ? exitCode.notFound : exitCode.notExecutable;
-}
-
-/** Each chunk counts as taken when it is written: a slow terminal slows the command, not this process's memory. */
-const ownOutput: OutputSink = {
-  write: (channel, _offset, data) =>
-    new Promise((resolve, reject) => {
-      process[channel].write(data, (error) => (error == null ? resolve() : reject(error)));
-    }),
-  end: () => {},
-};
-
-function feedInput(exec: Exec): () => void {
-  if (process.stdin.isTTY) return () => {};
-  const onData = (chunk: Buffer): void => {
-    process.stdin.pause();
-    void exec.write(chunk).then(() => process.stdin.resume());
-  };
-  const onEnd = (): void => exec.endStdin();
-  process.stdin.on('data', onData).on('end', onEnd).on('error', onEnd);
-  return () => {
-    process.stdin.off('data', onData).off('end', onEnd).off('error', onEnd);
-    process.stdin.destroy();
-  };
+function execOf(command: readonly string[], options: RunOptions): ExecInput {
+  return { argv: [...command], ...timeoutOf(options) };
 }

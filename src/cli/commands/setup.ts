@@ -5,9 +5,9 @@ import { askConsent } from '../../setup/ask-consent.ts';
 import { type SetUp, setUpHere, statusHere, stopHere } from '../../setup/here.ts';
 import type { PrivateEngineStatus } from '../../setup/private-engine/status.ts';
 import type { StopResult } from '../../setup/private-engine/stop.ts';
+import type { CliContext } from '../context.ts';
 import { exitCode } from '../exit-codes.ts';
 import { note, print, printJson } from '../output.ts';
-import type { CliContext } from '../program.ts';
 import { progressLine } from '../progress-line.ts';
 
 export interface SetupOptions {

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Files } from '../../porter/files.ts';
 import { treeContentType } from '../../protocol/client-header.ts';
 import { chmodBody, mkdirBody, removeFileBody, renameBody, symlinkBody } from '../../protocol/requests.ts';
-import { entryView, statView, type watchView } from '../../protocol/views.ts';
+import { entryView, statView, type WatchView } from '../../protocol/views.ts';
 import { listEntries, pathOf, showBytes, statOf, viewOf } from '../file-views.ts';
 import { choice, flag, path, whole } from '../query.ts';
 import { json, type Reply, type Route, route } from '../route.ts';
@@ -173,7 +173,7 @@ function act<B extends z.ZodType>(
 
 async function* watchMessages(
   changes: ReturnType<Files['watch']>,
-): AsyncGenerator<{ readonly data: z.input<typeof watchView> }> {
+): AsyncGenerator<{ readonly data: WatchView }> {
   for await (const { kind, path: changed } of changes)
     yield { data: { kind, ...showBytes('path', changed) } };
 }

@@ -17,7 +17,7 @@ import { startContainer } from './containers/start.ts';
 import { containerStats } from './containers/stats.ts';
 import { pauseBox, unpauseBox } from './pause-box.ts';
 import { requirePodmanMounts } from './podman-mounts.ts';
-import { ensurePorterVolume, type PorterProgram } from './porter-volume.ts';
+import { type PorterProgram, PorterVolumes } from './porter-volume.ts';
 import { findBox, stopBox } from './stop-box.ts';
 import { sweepStale } from './sweep-stale.ts';
 import { engineInfo } from './system/info.ts';
@@ -30,6 +30,7 @@ export function dockerBoxEngine(
   connection: EngineConnection,
   readPorter: (architecture: string) => Promise<PorterProgram>,
 ): BoxEngine {
+  const volumes = new PorterVolumes(connection);
   let version: Promise<EngineVersion> | undefined;
   const versionOnce = async (): Promise<EngineVersion> => {
     version ??= engineVersion(connection);
@@ -44,12 +45,7 @@ export function dockerBoxEngine(
     facts: async (signal) => await engineFacts(connection, await versionOnce(), signal),
     providePorter: async (fillerImage, signal) => {
       const { architecture } = await versionOnce();
-      return await ensurePorterVolume(
-        connection,
-        await readPorter(architecture),
-        fillerImage,
-        within(signal),
-      );
+      return await volumes.provide(await readPorter(architecture), fillerImage, within(signal));
     },
     sweep: (owner, olderThanMs) => sweepStale(connection, owner, olderThanMs),
     create: async (box, signal) => {

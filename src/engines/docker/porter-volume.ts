@@ -3,7 +3,11 @@
  * any image works, also with a read-only root.
  *
  * SECURITY: a sandbox runs what is in this volume as its first process. Whoever can write to the engine's volumes could
- * plant another program, so the content is read back and compared before it is used.
+ * plant another program, so the content is read back and compared before it is used. A daemon does so when it first uses
+ * a volume, when the volume was made anew, and again when its last look is ten minutes old: reading back costs as much as
+ * half a sandbox. In between it trusts those who control the engine, who could as well change the sandbox itself.
+ *
+ * Everybody may read the program: gVisor cannot run one that the sandbox's user may not read.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -18,11 +22,13 @@ import { removeContainer } from './containers/remove.ts';
 import { openAlone } from './open-alone.ts';
 import type { ContainerBody } from './types.ts';
 import { createVolume } from './volumes/create.ts';
-import { findVolume } from './volumes/inspect.ts';
+import { findVolume, type Volume } from './volumes/inspect.ts';
 import type { CallOptions, EngineConnection } from './wire/connection.ts';
 
 const mount = '/porter';
+const programMode = 0o555;
 const maxReadBackBytes = 16 * 2 ** 20;
+const trustedForMs = 10 * 60_000;
 
 export interface PorterProgram {
   readonly bytes: Buffer;
@@ -32,6 +38,45 @@ export interface PorterProgram {
 export function porterVolumeName(hash: string): string {
   return `sallyport-porter-${hash.slice(0, 16)}`;
 }
+
+/** What one daemon knows about the volumes that it uses. */
+export class PorterVolumes {
+  readonly #connection: EngineConnection;
+  readonly #nowMs: () => number;
+  readonly #verified = new Map<string, { readonly createdAt: string; readonly atMs: number }>();
+  readonly #verifying = new Map<string, Promise<void>>();
+
+  constructor(connection: EngineConnection, nowMs: () => number = () => performance.now()) {
+    this.#connection = connection;
+    this.#nowMs = nowMs;
+  }
+
+  /** The volume's name. Not cancelled by who waits: others may wait for the same. */
+  async provide(porter: PorterProgram, image: string, options: CallOptions = {}): Promise<string> {
+    const name = porterVolumeName(porter.hash);
+    const volume = await findVolume(this.#connection, name, options);
+    const last = this.#verified.get(name);
+    const isFresh = last !== undefined && this.#nowMs() - last.atMs < trustedForMs;
+    // An engine makes a volume that a container names and nobody has, and an empty one must not pass for this one.
+    if (isFresh && volume !== undefined && isOurs(volume) && volume.createdAt === last.createdAt) return name;
+    let verifying = this.#verifying.get(name);
+    if (verifying === undefined) {
+      verifying = this.#verify(name, porter, image).finally(() => this.#verifying.delete(name));
+      this.#verifying.set(name, verifying);
+    }
+    await verifying;
+    return name;
+  }
+
+  async #verify(name: string, porter: PorterProgram, image: string): Promise<void> {
+    this.#verified.delete(name);
+    await ensurePorterVolume(this.#connection, porter, image);
+    const volume = await findVolume(this.#connection, name);
+    if (volume !== undefined) this.#verified.set(name, { createdAt: volume.createdAt, atMs: this.#nowMs() });
+  }
+}
+
+const isOurs = ({ labels }: Volume): boolean => labels[label.owned] === 'true';
 
 /** `image` only lends its root to containers that are created and never started; any image that is there will do. */
 export async function ensurePorterVolume(
@@ -74,7 +119,7 @@ async function claimVolume(
   if (existing === undefined) {
     const labels = ownedLabels('porter', { [label.inputs]: porter.hash });
     await createVolume(connection, { name, labels }, options);
-  } else if (existing.labels[label.owned] !== 'true') {
+  } else if (!isOurs(existing)) {
     throw new SallyportError('engine_conflict', `volume ${name} exists and is not Sallyport's`, {
       details: { volume: name },
     });
@@ -100,7 +145,10 @@ function corrupt(volume: string, message: string): SallyportError {
   });
 }
 
-/** False for nothing and for the beginning of the right thing: a fill that goes on elsewhere, or was cut off. */
+/**
+ * False for nothing, for the beginning of the right thing (a fill that goes on elsewhere, or was cut off), and for the right
+ * thing with the wrong mode.
+ */
 async function isWhole(
   connection: EngineConnection,
   filler: string,
@@ -110,10 +158,11 @@ async function isWhole(
 ): Promise<boolean> {
   const found = await readBack(connection, filler, volume, options);
   if (found === undefined) return false;
-  if (!porter.bytes.subarray(0, found.length).equals(found)) {
+  const { bytes, mode } = found;
+  if (!porter.bytes.subarray(0, bytes.length).equals(bytes)) {
     throw corrupt(volume, `the porter in volume ${volume} is not the one that belongs there`);
   }
-  return found.length === porter.bytes.length;
+  return bytes.length === porter.bytes.length && (mode & 0o7777) === programMode;
 }
 
 async function programArchive(bytes: Buffer): Promise<Readable> {
@@ -121,7 +170,7 @@ async function programArchive(bytes: Buffer): Promise<Readable> {
     name: 'porter',
     type: 'file' as const,
     size: bytes.length,
-    mode: 0o555,
+    mode: programMode,
     uid: 0,
     gid: 0,
     mtime: new Date(0),
@@ -135,7 +184,7 @@ async function readBack(
   filler: string,
   volume: string,
   options: CallOptions,
-): Promise<Buffer | undefined> {
+): Promise<{ readonly bytes: Buffer; readonly mode: number } | undefined> {
   let archive: Readable;
   try {
     archive = await getArchive(connection, filler, `${mount}/porter`, options);
@@ -154,5 +203,5 @@ async function readBack(
   if (entry?.header.type !== 'file' || entry.data === undefined) {
     throw corrupt(volume, `the porter in volume ${volume} is not a file`);
   }
-  return Buffer.from(entry.data);
+  return { bytes: Buffer.from(entry.data), mode: entry.header.mode ?? 0 };
 }

@@ -5,7 +5,21 @@ import { pathSegment } from '../wire/path-segment.ts';
 export interface Volume {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
+  /** As the engine writes it; one that was removed and made again has another. */
+  readonly createdAt: string;
 }
+
+export interface VolumeBody {
+  readonly Name: string;
+  readonly Labels: Readonly<Record<string, string>> | null;
+  readonly CreatedAt?: string;
+}
+
+export const readVolume = (body: VolumeBody): Volume => ({
+  name: body.Name,
+  labels: body.Labels ?? {},
+  createdAt: body.CreatedAt ?? '',
+});
 
 export async function findVolume(
   connection: EngineConnection,
@@ -13,13 +27,13 @@ export async function findVolume(
   options: CallOptions = {},
 ): Promise<Volume | undefined> {
   try {
-    return await connection.json<{ Name: string; Labels: Record<string, string> | null }, Volume>(
+    return await connection.json<VolumeBody, Volume>(
       {
         method: 'GET',
         path: `/volumes/${pathSegment(name)}`,
         ...options,
       },
-      (body) => ({ name: body.Name, labels: body.Labels ?? {} }),
+      readVolume,
     );
   } catch (error) {
     if (isSallyportError(error, 'engine_not_found')) return undefined;

@@ -1,6 +1,6 @@
 import type { CallOptions, EngineConnection } from '../wire/connection.ts';
 import { labelFilter } from '../wire/filters.ts';
-import type { Volume } from './inspect.ts';
+import { readVolume, type Volume, type VolumeBody } from './inspect.ts';
 
 export async function listVolumes(
   connection: EngineConnection,
@@ -9,7 +9,7 @@ export async function listVolumes(
 ): Promise<readonly Volume[]> {
   return await connection.json<
     {
-      Volumes: Array<{ Name: string; Labels: Record<string, string> | null }> | null;
+      Volumes: readonly VolumeBody[] | null;
     },
     readonly Volume[]
   >(
@@ -19,6 +19,6 @@ export async function listVolumes(
       query: { filters: labelFilter(labels) },
       ...options,
     },
-    (body) => (body.Volumes ?? []).map((volume) => ({ name: volume.Name, labels: volume.Labels ?? {} })),
+    (body) => (body.Volumes ?? []).map(readVolume),
   );
 }

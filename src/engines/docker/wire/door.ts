@@ -18,6 +18,8 @@ const maxUnreadBytes = 4 * 2 ** 20;
 /** Each piece costs some hundred bytes of memory whatever its length; a peer that writes single bytes must not win by that. */
 const maxUnreadPieces = 65_536;
 const maxStderrBytes = 16 * 1024;
+/** Below this it is cheaper to put pieces together than to hand on each. */
+const worthwhileBytes = 4 * 1024;
 
 export class Door extends Duplex {
   readonly #socket: Duplex;
@@ -55,11 +57,11 @@ export class Door extends Duplex {
     } catch (error) {
       broken = error instanceof Error ? error : new Error(String(error));
     }
-    const [first, ...others] = this.#payloads;
+    const payloads = this.#payloads;
     this.#payloads = [];
-    if (first !== undefined) {
+    for (const piece of worthwhilePieces(payloads)) {
       this.#unreadPieces = this.readableLength === 0 ? 1 : this.#unreadPieces + 1;
-      this.push(others.length === 0 ? first : Buffer.concat([first, ...others]));
+      this.push(piece);
     }
     if (broken !== undefined) this.#fail(broken);
     else if (this.readableLength > maxUnreadBytes || this.#unreadPieces > maxUnreadPieces) {
@@ -112,4 +114,11 @@ export class Door extends Duplex {
     this.#socket.destroy();
     done(error);
   }
+}
+
+function worthwhilePieces(payloads: readonly Buffer[]): readonly Buffer[] {
+  const bytes = payloads.reduce((sum, { length }) => sum + length, 0);
+  return payloads.length < 2 || bytes >= payloads.length * worthwhileBytes
+    ? payloads
+    : [Buffer.concat(payloads, bytes)];
 }

@@ -1,0 +1,18 @@
+/** A question to the person at the terminal. No answer is no consent. */
+
+import { once } from 'node:events';
+import { createInterface } from 'node:readline/promises';
+
+export async function askYesNo(question: string, signal: AbortSignal): Promise<boolean> {
+  // Not in terminal mode: there Ctrl-C would end the question and never become the signal that ends the work.
+  const lines = createInterface({ input: process.stdin, output: process.stderr, terminal: false });
+  try {
+    const ended = once(lines, 'close').then(() => '');
+    const answer = await Promise.race([lines.question(`sally: ${question} [y/N] `, { signal }), ended]);
+    return /^y(es)?$/i.test(answer.trim());
+  } catch {
+    return false;
+  } finally {
+    lines.close();
+  }
+}

@@ -1,0 +1,123 @@
+/** `sally daemon`: start, stop, status, and its log. */
+
+import { once } from 'node:events';
+import { createReadStream, watch } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { SallyportError } from '../../protocol/errors.ts';
+import type { HealthView } from '../../protocol/views.ts';
+import { DaemonClient } from '../../sdk/client.ts';
+import { readClientEnvironment } from '../../sdk/config.ts';
+import type { CliContext } from '../context.ts';
+import { exitCode } from '../exit-codes.ts';
+import { pump } from '../foreground.ts';
+import { LastLines } from '../last-lines.ts';
+import { print, printJson } from '../output.ts';
+import { ago } from '../table.ts';
+import { daemonHealth } from './version.ts';
+
+const defaultTail = 100;
+
+export interface StartOptions {
+  readonly listen?: string;
+  readonly dangerouslyListenAnywhere?: true;
+  readonly json?: true;
+}
+
+export async function daemonStart(options: StartOptions, { signal }: CliContext): Promise<number> {
+  const before = await daemonHealth(signal);
+  if (before !== undefined && options.listen !== undefined) {
+    throw new SallyportError('daemon_running', `a daemon runs already (pid ${before.pid})`, {
+      advice: 'Stop it with `sally daemon stop --keep` first: it listens where it was told at its start.',
+    });
+  }
+  const client = new DaemonClient();
+  try {
+    await client.ensure(signal, listenArgs(options));
+    const health = await client.json<HealthView>('GET', '/v1/health', { signal });
+    if (options.json === true) printJson(health);
+    else print(`the daemon ${before === undefined ? 'is started' : 'was running'} (pid ${health.pid})`);
+    return exitCode.ok;
+  } finally {
+    client.close();
+  }
+}
+
+function listenArgs({ listen, dangerouslyListenAnywhere }: StartOptions): readonly string[] {
+  const anywhere = dangerouslyListenAnywhere === true ? ['--dangerously-listen-anywhere'] : [];
+  return listen === undefined ? anywhere : ['--listen', listen, ...anywhere];
+}
+
+export async function daemonStop(options: { readonly keep?: true }): Promise<number> {
+  const before = await daemonHealth();
+  const client = new DaemonClient({ startDaemon: false, anyEngine: true });
+  try {
+    await client.shutdown({ keep: options.keep === true });
+  } finally {
+    client.close();
+  }
+  if (before === undefined) print('the daemon is not running');
+  else
+    print(`the daemon is stopped; its sandboxes ${options.keep === true ? 'go on running' : 'are stopped'}`);
+  return exitCode.ok;
+}
+
+export async function daemonStatus(
+  options: { readonly json?: true },
+  { signal }: CliContext,
+): Promise<number> {
+  const health = await daemonHealth(signal);
+  if (options.json === true) printJson(health ?? { running: false });
+  else if (health === undefined) print('the daemon is not running; it starts when it is needed');
+  else for (const line of linesOf(health)) print(line);
+  return health === undefined ? exitCode.failed : exitCode.ok;
+}
+
+function linesOf({ pid, version, started_at, engine, sandboxes }: HealthView): readonly string[] {
+  const states = Object.entries(sandboxes).map(([state, count]) => `${count} ${state.toLowerCase()}`);
+  return [
+    `daemon     running (pid ${pid}), version ${version}, started ${ago(started_at)}`,
+    `engine     ${engine.version} at ${engine.endpoint}${engine.reachable ? '' : ', does not answer'}`,
+    `sandboxes  ${states.length === 0 ? 'none' : states.join(', ')}`,
+    `state      ${readClientEnvironment().stateDir}`,
+  ];
+}
+
+export async function daemonLogs(
+  options: { readonly tail?: number; readonly follow?: true },
+  { signal }: CliContext,
+): Promise<number> {
+  const file = join(readClientEnvironment().stateDir, 'daemon.log');
+  const last = new LastLines(options.tail ?? defaultTail);
+  try {
+    for await (const chunk of createReadStream(file) as AsyncIterable<Buffer>) last.push(chunk);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+    throw new SallyportError('daemon_unreachable', `there is no log yet at ${file}`, {
+      advice: 'No daemon ran with this state folder; `sally daemon start` starts one.',
+    });
+  }
+  await pump(last.chunks(), process.stdout);
+  if (options.follow === true) await pump(grown(file, last.totalBytes, signal), process.stdout);
+  return signal.aborted ? exitCode.interrupted : exitCode.ok;
+}
+
+/** What is added to the file from `offset` on. One that became shorter was begun anew. */
+async function* grown(file: string, offset: number, signal: AbortSignal): AsyncGenerator<Buffer> {
+  const watcher = watch(file);
+  signal.addEventListener('abort', () => watcher.close(), { once: true });
+  let at = offset;
+  while (!signal.aborted) {
+    const { size } = await stat(file);
+    if (size < at) at = 0;
+    if (size > at) {
+      for await (const chunk of createReadStream(file, {
+        start: at,
+        end: size - 1,
+      }) as AsyncIterable<Buffer>) {
+        at += chunk.length;
+        yield chunk;
+      }
+    } else await once(watcher, 'change', { signal }).catch(() => {});
+  }
+}

@@ -1,0 +1,65 @@
+/** `sally events`: what happened, numbered; with `-f` also what comes. */
+
+import type { SallyEvent } from '../../protocol/events.ts';
+import { followWireEvents } from '../../sdk/events.ts';
+import type { CliContext } from '../context.ts';
+import { exitCode } from '../exit-codes.ts';
+import { print } from '../output.ts';
+import { SandboxCalls } from '../sandbox-calls.ts';
+import { commandLine, printable } from '../table.ts';
+
+export interface EventsOptions {
+  readonly follow?: true;
+  readonly since?: number;
+  readonly json?: true;
+}
+
+export async function eventsCommand(
+  box: string | undefined,
+  options: EventsOptions,
+  { signal }: CliContext,
+): Promise<number> {
+  const calls = new SandboxCalls();
+  const follow = options.follow === true;
+  try {
+    const sandbox = box === undefined ? undefined : (await calls.get(box, { signal })).id;
+    // The last that is there already.
+    const { sequence: last } = await calls.client.json<{ sequence: number }>('GET', '/v1/health', { signal });
+    const since = options.since ?? 0;
+    if (!follow && last <= since) return exitCode.ok;
+    const end = new AbortController();
+    // All of them, chosen here: who asks the daemon for those of one sandbox counts as its client and keeps it alive.
+    const events = followWireEvents(calls.client, { since, signal: AbortSignal.any([signal, end.signal]) });
+    for await (const event of events) {
+      if (sandbox === undefined || event.sandbox_id === sandbox) {
+        print(options.json === true ? JSON.stringify(event) : lineOf(event));
+      }
+      if (!follow && event.sequence >= last) end.abort();
+    }
+    return signal.aborted ? exitCode.interrupted : exitCode.ok;
+  } finally {
+    calls.close();
+  }
+}
+
+function lineOf(event: SallyEvent): string {
+  const head = `${String(event.sequence).padStart(6)}  ${event.at}  ${event.sandbox_id}`;
+  return `${head}  ${printable(wordsOf(event))}`;
+}
+
+function wordsOf(event: SallyEvent): string {
+  switch (event.type) {
+    case 'sandbox.state':
+      return `${event.name} ${event.to}${event.reason === undefined ? '' : `: ${event.reason}`}`;
+    case 'sandbox.progress':
+      return `${event.step}: ${event.message}`;
+    case 'sandbox.note':
+      return `note ${event.code}: ${event.message}`;
+    case 'exec.started':
+      return `${event.exec_id} started: ${commandLine(event.argv)}`;
+    case 'exec.ended': {
+      const how = event.signal ?? (event.exit_code === undefined ? event.state : `exit ${event.exit_code}`);
+      return `${event.exec_id} ended: ${how}${event.timed_out ? ', timed out' : ''}${event.oom_killed ? ', out of memory' : ''}`;
+    }
+  }
+}

@@ -1,0 +1,26 @@
+/** `sally rm`: removes sandboxes. Changes of a copied workspace that were never taken out need `--force`. */
+
+import { isSallyportError } from '../../protocol/errors.ts';
+import type { CliContext } from '../context.ts';
+import { SandboxCalls } from '../sandbox-calls.ts';
+import { onEach } from '../several.ts';
+
+export async function rmCommand(
+  boxes: readonly string[],
+  options: { readonly force?: true },
+  _context: CliContext,
+): Promise<number> {
+  const calls = new SandboxCalls();
+  const force = options.force === true;
+  try {
+    return await onEach(boxes, async (box) => {
+      try {
+        await calls.remove(box, { force });
+      } catch (error) {
+        if (!force || !isSallyportError(error, 'sandbox_not_found')) throw error;
+      }
+    });
+  } finally {
+    calls.close();
+  }
+}

@@ -1,0 +1,64 @@
+/** `NAME=value` on the command line and in files, and mounts. Nothing is ever taken from the environment of this process. */
+
+import { SallyportError } from '../../protocol/errors.ts';
+import type { SpecInput } from '../../protocol/spec.ts';
+
+type Mount = NonNullable<SpecInput['mounts']>[number];
+
+export function envPairs(pairs: readonly string[]): Record<string, string> {
+  const env: Record<string, string> = {};
+  for (const pair of pairs) {
+    const at = pair.indexOf('=');
+    if (at <= 0) {
+      throw new SallyportError('usage', `--env ${pair}: write NAME=value; nothing is taken from this shell`);
+    }
+    env[pair.slice(0, at)] = pair.slice(at + 1);
+  }
+  return env;
+}
+
+/** As Docker reads such files: a line is a pair, `#` begins a comment line, nothing is quoted. */
+export function envFilePairs(file: string, text: string): Record<string, string> {
+  const env: Record<string, string> = {};
+  for (const [index, raw] of text.split('\n').entries()) {
+    const line = raw.endsWith('\r') ? raw.slice(0, -1) : raw;
+    if (line.trim() === '' || line.trimStart().startsWith('#')) continue;
+    const at = line.indexOf('=');
+    if (at <= 0) {
+      // The line is not repeated: it may be half of a secret.
+      throw new SallyportError(
+        'usage',
+        `--env-file ${file}, line ${index + 1}: write NAME=value; nothing is taken from this shell`,
+      );
+    }
+    env[line.slice(0, at).trim()] = line.slice(at + 1);
+  }
+  return env;
+}
+
+/** As Docker has it: a label without a value is the label with an empty one. */
+export function labelPairs(pairs: readonly string[]): Record<string, string> {
+  const labels: Record<string, string> = {};
+  for (const pair of pairs) {
+    const at = pair.indexOf('=');
+    const name = at < 0 ? pair : pair.slice(0, at);
+    if (name === '') throw new SallyportError('usage', `--label ${pair}: write name=value`);
+    labels[name] = at < 0 ? '' : pair.slice(at + 1);
+  }
+  return labels;
+}
+
+/** `SRC:TARGET[:ro|rw]`; read-only unless it says `rw`. The source is made absolute by `absolute`. */
+export function mountOf(text: string, absolute: (path: string) => string): Mount {
+  const parts = text.split(':');
+  const last = parts.at(-1);
+  const mode = last === 'ro' || last === 'rw' ? parts.pop() : undefined;
+  const [source = '', target = ''] = parts;
+  if (parts.length !== 2 || source === '' || !target.startsWith('/')) {
+    throw new SallyportError('usage', `--mount ${text}: write SOURCE:TARGET, or SOURCE:TARGET:rw`, {
+      advice:
+        'The target is an absolute path inside; a folder whose name has a colon is mounted by a sallyport.yaml.',
+    });
+  }
+  return { source: absolute(source), target, writable: mode === 'rw' };
+}

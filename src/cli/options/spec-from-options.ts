@@ -1,0 +1,110 @@
+/** From options to the part of a spec that they say. Paths become absolute here: the daemon has another working directory. */
+
+import { readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { SallyportError } from '../../protocol/errors.ts';
+import type { SpecInput } from '../../protocol/spec.ts';
+import type { BoxOptions } from './box-options.ts';
+import { envFilePairs, envPairs, labelPairs, mountOf } from './pairs.ts';
+
+type Workspace = NonNullable<SpecInput['workspace']>;
+
+/** What flags alone say: a workspace may have a mode and leave its path to a file. */
+export type SpecFlags = Omit<SpecInput, 'workspace'> & { readonly workspace?: Partial<Workspace> };
+
+/** Where a value was written, for messages: the field of the spec to its flag. */
+export const flagNames: Readonly<Record<string, string>> = {
+  image: '--image',
+  name: '--name',
+  labels: '--label',
+  envs: '--env',
+  mounts: '--mount',
+  workdir: '--workdir',
+  user: '--user',
+  'limits.memory': '--memory',
+  'limits.cpus': '--cpus',
+  'limits.pids': '--pids-limit',
+  runtime: '--runtime',
+  network: '--network',
+  'workspace.path': '--workspace',
+  'workspace.mode': '--workspace-mode',
+  profile: '--profile',
+  idle_ttl: '--idle-ttl',
+  max_lifetime: '--max-lifetime',
+};
+
+export function specFlags(options: BoxOptions, cwd: string): SpecFlags {
+  const absolute = (path: string): string => absolutePath(path, cwd);
+  const mounts = [...(options.mount ?? []), ...(options.volume ?? [])].map((text) => mountOf(text, absolute));
+  const envs = envsOf(options, cwd);
+  const pids = options.pidsLimit ?? options.pids;
+  const limits = {
+    ...(options.memory === undefined ? {} : { memory: options.memory }),
+    ...(options.cpus === undefined ? {} : { cpus: options.cpus }),
+    ...(pids === undefined ? {} : { pids }),
+  };
+  const workspace = workspaceOf(options, cwd);
+  return {
+    ...(options.image === undefined ? {} : { image: options.image }),
+    ...(options.name === undefined ? {} : { name: options.name }),
+    ...(workspace === undefined ? {} : { workspace }),
+    ...(mounts.length === 0 ? {} : { mounts }),
+    ...(Object.keys(envs).length === 0 ? {} : { envs }),
+    ...(options.label === undefined ? {} : { labels: labelPairs(options.label) }),
+    ...(Object.keys(limits).length === 0 ? {} : { limits }),
+    ...(options.profile === undefined ? {} : { profile: options.profile }),
+    ...(options.runtime === undefined ? {} : { runtime: options.runtime }),
+    ...(options.user === undefined ? {} : { user: options.user }),
+    ...(options.network === undefined ? {} : { network: networkOf(options.network) }),
+    ...(options.workdir === undefined ? {} : { workdir: options.workdir }),
+    ...(options.idleTtl === undefined ? {} : { idle_ttl: options.idleTtl }),
+    ...(options.maxLifetime === undefined ? {} : { max_lifetime: options.maxLifetime }),
+  };
+}
+
+function workspaceOf({ workspace, workspaceMode }: BoxOptions, cwd: string): Partial<Workspace> | undefined {
+  if (workspace === undefined && workspaceMode === undefined) return undefined;
+  return {
+    ...(workspace === undefined ? {} : { path: workspace === true ? cwd : absolutePath(workspace, cwd) }),
+    ...(workspaceMode === undefined ? {} : { mode: workspaceMode }),
+  };
+}
+
+/** What files say first, then the flags themselves: the nearer word wins. */
+export function envsOf(
+  { env = [], envFile = [] }: Pick<BoxOptions, 'env' | 'envFile'>,
+  cwd: string,
+): Record<string, string> {
+  const fromFiles = envFile.map((file) => envFilePairs(file, readEnvFile(file, cwd)));
+  return Object.assign({}, ...fromFiles, envPairs(env)) as Record<string, string>;
+}
+
+function readEnvFile(file: string, cwd: string): string {
+  try {
+    return readFileSync(absolutePath(file, cwd), 'utf8');
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new SallyportError('usage', `--env-file ${file} cannot be read: ${reason}`, {
+      advice: 'Name a file of NAME=value lines.',
+      cause: error,
+    });
+  }
+}
+
+export function absolutePath(path: string, cwd: string): string {
+  if (path === '~' || path.startsWith('~/')) return join(homedir(), path.slice(1));
+  return resolve(cwd, path);
+}
+
+/** Here and not only in the daemon: the name of a network is a habit, and the answer is where to go instead. */
+function networkOf(value: string): 'none' {
+  if (value === 'none') return value;
+  throw new SallyportError(
+    'usage',
+    `--network ${value}: a sandbox has no network card, so only none exists`,
+    {
+      advice: 'Leave it out. What a sandbox may reach will be opened by name, with egress rules.',
+    },
+  );
+}

@@ -1,0 +1,25 @@
+/** One call of the command line: its signals, its verb, its exit code. */
+
+import { readCliEnvironment } from './config.ts';
+import { SignalDesk } from './context.ts';
+import { exitCodeFor } from './exit-codes.ts';
+import { printError } from './output.ts';
+import { program } from './program.ts';
+import type { Registry } from './verbs/registry.ts';
+
+export async function runCli(register: (registry: Registry) => void): Promise<void> {
+  const desk = new SignalDesk((code) => process.exit(code));
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.on(signal, () => desk.receive(signal));
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+    desk.receive('SIGPIPE');
+  });
+  const run = program(desk, register);
+  try {
+    process.exitCode = await run.main(process.argv.slice(2));
+  } catch (error) {
+    printError(error, { json: run.wantsJson(), debug: readCliEnvironment().debug });
+    process.exitCode = desk.signal.reason === 'SIGTERM' ? 143 : exitCodeFor(error, run.verbKind());
+  }
+}

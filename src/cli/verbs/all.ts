@@ -1,0 +1,16 @@
+/** All verbs, in the order of the help. */
+
+import { registerDaemonVerbs } from './daemon.ts';
+import { registerFileVerbs } from './files.ts';
+import { registerMachineVerbs } from './machine.ts';
+import type { Registry } from './registry.ts';
+import { registerRunVerbs } from './running.ts';
+import { registerSandboxVerbs } from './sandboxes.ts';
+
+export function registerAll(registry: Registry): void {
+  registerRunVerbs(registry);
+  registerSandboxVerbs(registry);
+  registerFileVerbs(registry);
+  registerDaemonVerbs(registry);
+  registerMachineVerbs(registry);
+}

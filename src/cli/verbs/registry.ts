@@ -1,0 +1,28 @@
+/** What a file that registers verbs is given, and how examples are shown. */
+
+import type { Command } from '@commander-js/extra-typings';
+import type { CliContext } from '../context.ts';
+
+/** `passThrough`: its exit code is that of the command that it runs, so failures of our own are 125. */
+export type VerbKind = 'plain' | 'passThrough';
+
+export interface Registry {
+  readonly root: Command;
+  readonly context: CliContext;
+  readonly act: (
+    verb: { readonly kind?: VerbKind; readonly json?: true | undefined },
+    work: () => Promise<number>,
+  ) => Promise<void>;
+}
+
+export const examples = (...lines: readonly string[]): string =>
+  `\nExamples:\n${lines.map((line) => `  ${line}`).join('\n')}`;
+
+/** Of the words after the verb: `--` right before the first of them says that none is the name of a sandbox. */
+export function startsWithCommand(command: {
+  readonly parent: unknown;
+  readonly args: readonly string[];
+}): boolean {
+  const { rawArgs } = command.parent as { readonly rawArgs: readonly string[] };
+  return rawArgs[rawArgs.length - command.args.length - 1] === '--';
+}
