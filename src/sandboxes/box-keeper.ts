@@ -26,6 +26,13 @@ export interface KeeperParts {
   readonly lost: (error: SallyportError) => void;
 }
 
+export interface Reconciling {
+  /** Is given the last step, which takes longest, to do. */
+  readonly connecting?: (work: () => Promise<void>) => Promise<void>;
+  /** What may explain an end that nobody saw. */
+  readonly meanwhile?: string;
+}
+
 export class BoxKeeper {
   readonly #world: SandboxWorld;
   readonly #parts: KeeperParts;
@@ -127,8 +134,8 @@ export class BoxKeeper {
     this.#parts.keeper.transition('FAILED', error.message);
   }
 
-  /** What the engine has wins over what was remembered. `connecting` is given the last step, which takes longest, to do. */
-  async reconcile(connecting: (work: () => Promise<void>) => Promise<void> = doAtOnce): Promise<void> {
+  /** What the engine has wins over what was remembered. */
+  async reconcile({ connecting = doAtOnce, meanwhile }: Reconciling = {}): Promise<void> {
     const { keeper } = this.#parts;
     const { state, containerId, reason } = keeper.record;
     if (state === 'DELETED' || state === 'FAILED') return;
@@ -144,7 +151,7 @@ export class BoxKeeper {
     if (found === undefined) await this.#vanished();
     else if (found.status === 'paused') keeper.transition('PAUSED', reason);
     else if (found.running) await this.#runs(connecting);
-    else if (state !== 'STOPPED') await this.#ended(howItEnded(found));
+    else if (state !== 'STOPPED') await this.#ended(howItEnded(found, meanwhile));
   }
 
   /** The box goes on without us. */
@@ -248,8 +255,17 @@ const doAtOnce = (work: () => Promise<void>): Promise<void> => work();
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-function howItEnded({ exitCode, oomKilled }: BoxState): string {
-  return oomKilled ? 'it ran out of memory' : `its first process ended with ${exitCode}`;
+/** What porter answers with when it is asked from outside to end, and what a kill looks like. */
+const outside: Readonly<Record<number, string>> = {
+  143: 'the engine or its user told it to end',
+  137: 'the engine, its user or the kernel killed it',
+};
+
+function howItEnded({ exitCode, oomKilled }: BoxState, meanwhile: string | undefined): string {
+  if (oomKilled) return 'it ran out of memory';
+  const ending = `its first process ended with ${exitCode}`;
+  const why = meanwhile ?? outside[exitCode];
+  return why === undefined ? ending : `${why}: ${ending}`;
 }
 
 /** Also one whose answer nobody received. */

@@ -236,8 +236,8 @@ export class Sandbox {
   }
 
   /** Makes what is remembered true again. */
-  async reconcile(): Promise<void> {
-    await this.#turns.run(() => this.#box.reconcile());
+  async reconcile(meanwhile?: string): Promise<void> {
+    await this.#turns.run(() => this.#box.reconcile(meanwhile === undefined ? {} : { meanwhile }));
   }
 
   /**
@@ -247,9 +247,11 @@ export class Sandbox {
   async recover(slots: Slots): Promise<void> {
     const stateIsTrue = deferred<void>();
     const work = this.#turns.run(() =>
-      this.#box.reconcile(async (connect) => {
-        stateIsTrue.resolve();
-        await slots.run(connect);
+      this.#box.reconcile({
+        connecting: async (connect) => {
+          stateIsTrue.resolve();
+          await slots.run(connect);
+        },
       }),
     );
     this.#recovered = work.catch((error: unknown) => this.#world.report(`recover ${this.name}`, error));

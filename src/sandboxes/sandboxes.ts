@@ -61,7 +61,7 @@ export class Sandboxes {
       event: (event) => this.#byContainer(event.boxId)?.onEngineEvent(event),
       back: () => {
         this.#facts = undefined;
-        return this.#reconcileAll();
+        return this.#reconcileAll('the engine was away');
       },
     });
   }
@@ -267,10 +267,10 @@ export class Sandboxes {
     return this.list().find(({ record }) => record.containerId === boxId);
   }
 
-  async #reconcileAll(): Promise<void> {
+  async #reconcileAll(meanwhile?: string): Promise<void> {
     await Promise.all(
       this.list().map((sandbox) =>
-        sandbox.reconcile().catch((error: unknown) => {
+        sandbox.reconcile(meanwhile).catch((error: unknown) => {
           this.#world.report(`reconcile ${sandbox.name}`, error);
         }),
       ),
