@@ -140,17 +140,17 @@ describe('the daemon', () => {
   });
 
   it('takes the place of an older one, whose sandboxes go on', async () => {
-    const { make, client, stateDir, health } = await testDaemon();
+    const { make, client, connect, health } = await testDaemon();
     const box = await make();
     const running = await box.spawn(['sleep', '60'], { background: true });
     const { pid } = await health();
-    const newer = new DaemonClient({ stateDir, anyEngine: true, version: '99.0.0' });
+    const newer = connect({ anyEngine: true, version: '99.0.0' });
     // The one that it starts has this package's version as well, so it is refused in the end, but by another process.
     await expect(newer.json('GET', '/v1/sandboxes')).rejects.toMatchObject({ code: 'daemon_outdated' });
     newer.close();
     expect((await health()).pid).not.toBe(pid);
     expect(await box.execs()).toMatchObject([{ id: running.id, state: 'running' }]);
-    const older = new DaemonClient({ stateDir, anyEngine: true, version: '0.0.1' });
+    const older = connect({ anyEngine: true, version: '0.0.1' });
     await expect(older.json('GET', '/v1/sandboxes')).rejects.toMatchObject({ code: 'client_outdated' });
     older.close();
     running.disconnect();

@@ -8,13 +8,15 @@ import { dockerBoxEngine } from '../../src/engines/docker/box-engine.ts';
 import { ownerId } from '../../src/lib/owner.ts';
 import { readPorterBinary } from '../../src/porter/binary.ts';
 import type { HealthView } from '../../src/protocol/views.ts';
-import { DaemonClient } from '../../src/sdk/client.ts';
+import { type ConnectionOptions, DaemonClient } from '../../src/sdk/client.ts';
 import { type CreateOptions, Sandbox } from '../../src/sdk/sandbox.ts';
 import { testEngine } from './engine.ts';
 
 export interface TestDaemon {
   readonly stateDir: string;
   readonly client: DaemonClient;
+  /** Another client of it, which would start it in the same way. */
+  readonly connect: (options?: ConnectionOptions) => DaemonClient;
   readonly health: () => Promise<HealthView>;
   /** `kill -9`; resolves when the process is gone. */
   readonly kill: () => Promise<void>;
@@ -29,13 +31,17 @@ export interface TestDaemon {
 export async function testDaemon(variables: Readonly<Record<string, string>> = {}): Promise<TestDaemon> {
   const { connection, endpoint, image } = testEngine();
   const stateDir = await mkdtemp(join(tmpdir(), 'sally-daemon-'));
-  const before = { ...process.env };
-  Object.assign(process.env, { DOCKER_HOST: endpoint }, variables);
-  const client = new DaemonClient({ stateDir });
-  for (const name of Object.keys({ DOCKER_HOST: endpoint, ...variables })) {
-    if (before[name] === undefined) delete process.env[name];
-    else process.env[name] = before[name];
-  }
+  const connect = (options: ConnectionOptions = {}): DaemonClient => {
+    const before = { ...process.env };
+    Object.assign(process.env, { DOCKER_HOST: endpoint }, variables);
+    const made = new DaemonClient({ stateDir, ...options });
+    for (const name of Object.keys({ DOCKER_HOST: endpoint, ...variables })) {
+      if (before[name] === undefined) delete process.env[name];
+      else process.env[name] = before[name];
+    }
+    return made;
+  };
+  const client = connect();
   const engine = dockerBoxEngine(connection, readPorterBinary);
   const owner = ownerId(process.getuid?.() ?? -1, stateDir);
   const health = async (): Promise<HealthView> => await client.json('GET', '/v1/health');
@@ -49,6 +55,7 @@ export async function testDaemon(variables: Readonly<Record<string, string>> = {
   return {
     stateDir,
     client,
+    connect,
     health,
     kill: async () => {
       const { pid } = await health();
