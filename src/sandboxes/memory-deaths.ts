@@ -26,10 +26,11 @@ export class MemoryDeaths {
     const count = files === undefined ? undefined : await readCounter(files);
     const told = this.#told;
     this.#told = false;
+    // The engine tells late, and so of an earlier death: where the kernel's own count can be read it alone decides.
     if (count === undefined) return told;
     const more = count > this.#seen;
     this.#seen = count;
-    return more || told;
+    return more;
   }
 }
 
