@@ -65,7 +65,9 @@ async function converse(
   const log = await exec.log();
   await output.text({ type: 'hello', stdout, stderr, stdin_taken: exec.inputBytes });
   takeInput(exec, socket, output);
-  for await (const piece of log.read({ from: { stdout, stderr }, follow: true, hold, signal })) {
+  const pieces = log.read({ from: { stdout, stderr }, follow: true, hold, signal });
+  exec.readerCame();
+  for await (const piece of pieces) {
     if ('data' in piece) await output.data(piece.channel, piece.data);
     else await output.text({ type: 'gap', channel: piece.channel, bytes: piece.droppedBytes });
   }

@@ -64,4 +64,7 @@ export interface ExecSurface {
   kill(graceMs: number): Promise<void>;
   resize(rows: number, columns: number): void;
   hold(): () => void;
+  /** Keeps all of its output until `readerCame`. */
+  expectReader(): Promise<void>;
+  readerCame(): void;
 }

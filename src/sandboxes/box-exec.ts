@@ -6,7 +6,7 @@
  */
 
 import { deferred } from '../lib/deferred.ts';
-import { signalName, signalNumber } from '../lib/signals.ts';
+import { signalNumber } from '../lib/signals.ts';
 import type { Exec, ExecRequest, ExecResult } from '../porter/exec.ts';
 import type { OutputSink } from '../porter/output-sink.ts';
 import type { KnownExec, Porter } from '../porter/porter.ts';
@@ -14,6 +14,7 @@ import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import type { ExecId } from '../protocol/ids.ts';
 import type { ExecResultView, ExecView } from '../protocol/views.ts';
 import { capturedView, captureLimitBytes } from './captured-output.ts';
+import { describeEnd, endedEvent, failure, notStarted } from './exec-ending.ts';
 import { execView } from './exec-view.ts';
 import { InputRelay } from './input-relay.ts';
 import type { ExecLog, SandboxStore } from './ports.ts';
@@ -33,6 +34,8 @@ export interface ExecWorld {
   readonly where: string;
   readonly sandboxName: string;
   readonly changed: (exec: BoxExec) => void;
+  /** For what nobody waits for and nobody can be told. */
+  readonly report: (what: string, error: unknown) => void;
 }
 
 export class BoxExec {
@@ -46,6 +49,8 @@ export class BoxExec {
   #lastWrite: Promise<void> = Promise.resolve();
   #startedMs = performance.now();
   #finishing = false;
+  /** A reader is expected, for whom everything is kept. */
+  #expecting: AbortController | undefined;
   /** Somebody wants it dead: said again on every new connection. */
   #killAfterMs: number | undefined;
 
@@ -115,20 +120,47 @@ export class BoxExec {
     this.#input.resume(exec, known.inputBytes);
     this.#follow(exec);
     if (this.#killAfterMs !== undefined) exec.kill(this.#killAfterMs);
-    if (!this.#record.background) this.#presence.watch();
+    if (this.#record.background) return;
+    this.#presence.watch();
+    await this.expectReader();
+  }
+
+  /** Nothing of its output is let go of before its reader is there: one that is slow to come is as good as a slow one. */
+  async expectReader(): Promise<void> {
+    const log = await this.log();
+    if (!this.running || this.#expecting !== undefined) return;
+    const expecting = new AbortController();
+    this.#expecting = expecting;
+    log.read({ follow: true, hold: true, signal: expecting.signal });
+    // Whoever has not come by then is gone, and the command with him.
+    const late = setTimeout(() => this.readerCame(), this.#world.clientAbsenceMs);
+    expecting.signal.addEventListener('abort', () => clearTimeout(late), { once: true });
+  }
+
+  /** He reads by himself now, or does not want to. */
+  readerCame(): void {
+    this.#expecting?.abort();
+    this.#expecting = undefined;
   }
 
   /** The sandbox knows nothing of it any more, or never did. */
   async lose(error: SallyportError): Promise<void> {
     if (!this.running || this.#finishing) return;
     this.#finishing = true;
+    this.readerCame();
     await this.#lastWrite;
     await this.#conclude({ state: 'lost', ...failure(error) }, error.message);
   }
 
   async log(): Promise<ExecLog> {
     this.#log ??= this.#openLog();
-    return await this.#log;
+    try {
+      return await this.#log;
+    } catch (error) {
+      // The next one tries again.
+      this.#log = undefined;
+      throw error;
+    }
   }
 
   async result(): Promise<ExecResultView> {
@@ -210,10 +242,11 @@ export class BoxExec {
       },
       () => {},
     );
-    void exec.result.then(
+    const over = exec.result.then(
       (result) => this.#onResult(exec, result),
       (error: unknown) => this.#onFailure(exec, error),
     );
+    over.catch((error: unknown) => this.#world.report(`the end of ${this.id}`, error));
   }
 
   async #onResult(exec: Exec, result: ExecResult): Promise<void> {
@@ -222,7 +255,7 @@ export class BoxExec {
     const maybeMemory = result.signal === 9 || result.exitCode === 137;
     const oomKilled =
       maybeMemory && !result.timedOut && !result.killed && (await this.#world.ranOutOfMemory());
-    await this.#conclude(
+    const isWritten = await this.#conclude(
       {
         state: 'exited',
         ...(result.exitCode === undefined ? {} : { exitCode: result.exitCode }),
@@ -239,10 +272,10 @@ export class BoxExec {
         stdoutBytes: result.stdoutBytes,
         stderrBytes: result.stderrBytes,
       },
-      describe(result, oomKilled),
+      describeEnd(result, oomKilled),
     );
     // Not before it is written down: until then porter is the only one that knows. And after the answer, which waits for nothing.
-    setImmediate(() => exec.forget());
+    if (isWritten) setImmediate(() => exec.forget());
   }
 
   async #onFailure(exec: Exec, error: unknown): Promise<void> {
@@ -259,8 +292,9 @@ export class BoxExec {
     // Else the connection was lost: it goes on with the next one.
   }
 
-  async #conclude(news: Partial<ExecRecord>, outcome: string): Promise<void> {
-    const { store, now, checkpoint } = this.#world;
+  /** True: it is written down. It is over in any case, and whoever waits for it must hear so, also when the disk is full. */
+  async #conclude(news: Partial<ExecRecord>, outcome: string): Promise<boolean> {
+    const { now, checkpoint, report } = this.#world;
     const log = await this.log();
     const { stdout, stderr } = log.stored;
     const record: ExecRecord = {
@@ -271,72 +305,35 @@ export class BoxExec {
       ...news,
     };
     checkpoint('exec.ended');
-    store.saveExec(record);
+    const isWritten = this.#writeDown(record, outcome);
     this.#record = record;
-    store.events.append(endedEvent(record));
-    store.audit({
-      sandbox: this.#world.sandboxName,
-      exec: record.id,
-      argv: record.argv,
-      where: this.#world.where,
-      reason: record.reason,
-      outcome,
-      durationMs: Math.round(performance.now() - this.#startedMs),
-    });
     checkpoint('exec.recorded-end');
-    await log.end();
+    await log.end().catch((error: unknown) => report(`end the log of ${this.id}`, error));
+    this.readerCame();
     this.#presence.end();
     this.#ended.resolve();
     this.#world.changed(this);
+    return isWritten;
   }
-}
 
-function failure(error: SallyportError): Pick<ExecRecord, 'error'> {
-  const { code, kind, message, advice, details } = error;
-  return { error: { code, kind, message, advice, details } };
-}
-
-const waysOut: Readonly<Record<number, (cwd: string) => string>> = {
-  2: (cwd) => `Check that the program is in the image, and that the folder ${cwd} exists.`,
-  7: () =>
-    'Pass less by arguments and variables (one may have 128 KiB), and the rest by a file or standard input.',
-  11: () => 'The sandbox has as many processes as it may: end some, or give it more (`limits.pids`).',
-  13: (cwd) => `Check that the program may be executed, and that the folder ${cwd} may be entered.`,
-};
-
-/** The sandbox tells a number and the kernel's words; what was tried is known here. */
-function notStarted({ argv: [program = ''], cwd }: ExecRecord, error: SallyportError): SallyportError {
-  const advice = waysOut[Number(error.details['errno'])]?.(cwd) ?? error.advice;
-  return new SallyportError(
-    'exec_start_failed',
-    `${program} could not be started in ${cwd}: ${error.message}`,
-    {
-      details: { ...error.details, program, cwd },
-      advice,
-      cause: error,
-    },
-  );
-}
-
-function endedEvent(record: ExecRecord) {
-  const { state, exitCode, signal } = record;
-  return {
-    type: 'exec.ended' as const,
-    sandbox_id: record.sandboxId,
-    exec_id: record.id,
-    state: state === 'running' ? ('lost' as const) : state,
-    timed_out: record.timedOut ?? false,
-    oom_killed: record.oomKilled ?? false,
-    ...(exitCode === undefined ? {} : { exit_code: exitCode }),
-    ...(signal === undefined ? {} : { signal: signalName(signal) }),
-  };
-}
-
-function describe(result: ExecResult, oomKilled: boolean): string {
-  if (result.timedOut) return 'timed out';
-  if (oomKilled) return 'out of memory';
-  if (result.memoryLimitExceeded) return 'memory limit of the command exceeded';
-  return result.signal === undefined
-    ? `exit ${result.exitCode ?? '?'}`
-    : `signal ${signalName(result.signal)}`;
+  #writeDown(record: ExecRecord, outcome: string): boolean {
+    const { store, sandboxName, where, report } = this.#world;
+    try {
+      store.saveExec(record);
+      store.events.append(endedEvent(record));
+      store.audit({
+        sandbox: sandboxName,
+        exec: record.id,
+        argv: record.argv,
+        where,
+        reason: record.reason,
+        outcome,
+        durationMs: Math.round(performance.now() - this.#startedMs),
+      });
+      return true;
+    } catch (error) {
+      report(`write down how ${this.id} ended: ${outcome}`, error);
+      return false;
+    }
+  }
 }

@@ -52,7 +52,9 @@ export class BoxKeeper {
     const { keeper, signal } = this.#parts;
     try {
       this.#link = await materialise(this.#world, this.#materialisation());
+      keeper.transition('READY');
     } catch (error) {
+      await this.#unmake();
       keeper.forgetContainer();
       if (!signal.aborted) {
         keeper.transition('FAILED', reasonOf(error));
@@ -60,7 +62,6 @@ export class BoxKeeper {
       }
       throw error;
     }
-    keeper.transition('READY');
     this.#startCommand();
   }
 
@@ -75,13 +76,22 @@ export class BoxKeeper {
       if (found === undefined) this.#link = await materialise(this.#world, this.#materialisation());
       else if (found.running) await this.connect();
       else this.#link = await startBox(this.#world, this.#materialisation());
+      keeper.transition('READY');
     } catch (error) {
+      if (found === undefined) await this.#unmake();
+      else this.drop();
       if (found === undefined) keeper.forgetContainer();
       keeper.transition('FAILED', reasonOf(error));
       throw error;
     }
-    keeper.transition('READY');
     this.#startCommand();
+  }
+
+  /** It was made, and then there was no room to write that down. */
+  async #unmake(): Promise<void> {
+    if (this.#link === undefined) return;
+    this.drop();
+    await this.#world.engine.remove(this.boxId());
   }
 
   async connect(): Promise<void> {

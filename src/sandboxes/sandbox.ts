@@ -60,7 +60,7 @@ export class Sandbox {
 
   constructor(world: SandboxWorld, parts: SandboxParts) {
     this.#world = world;
-    this.#keeper = new RecordKeeper(world.store, parts.record, (to) => {
+    this.#keeper = new RecordKeeper(world, parts.record, (to) => {
       this.#onState(to);
       if (to === 'DELETED') parts.removed(this);
     });
@@ -75,6 +75,7 @@ export class Sandbox {
         where: `${isolation.engine} ${isolation.runtime} ${plan.profile} ${image}`,
         sandboxName: name,
         changed: (exec) => this.#onExecEnded(exec),
+        report: world.report,
       },
       parts.execs,
     );

@@ -140,7 +140,12 @@ export class Sandboxes {
       name: record.name,
       to: 'PENDING',
     });
-    store.save({ ...record, sequence: event.sequence });
+    try {
+      store.save({ ...record, sequence: event.sequence });
+    } catch (error) {
+      await this.#neverWas(record);
+      throw error;
+    }
     checkpoint('create.accepted');
     const sandbox = new Sandbox(this.#world, this.#parts({ ...record, sequence: event.sequence }, []));
     this.#keep(sandbox);
@@ -247,6 +252,17 @@ export class Sandboxes {
       token: randomBytes(32).toString('hex'),
       epoch: 0,
     };
+  }
+
+  /** There was room for the news of it and not for itself. */
+  async #neverWas({ id, name }: SandboxRecord): Promise<void> {
+    const { store, report } = this.#world;
+    try {
+      await store.remove(id);
+      store.events.append({ type: 'sandbox.state', sandbox_id: id, name, from: 'PENDING', to: 'DELETED' });
+    } catch (error) {
+      report(`take back ${name}`, error);
+    }
   }
 
   #parts(record: SandboxRecord, execs: Awaited<ReturnType<SandboxWorld['store']['loadExecs']>>) {

@@ -3,7 +3,7 @@
  * programs printed, so a folder that others own or may open is refused, never repaired in silence.
  */
 
-import { mkdirSync, renameSync, type Stats, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync, type Stats, statSync, writeFileSync } from 'node:fs';
 import { SallyportError } from '../protocol/errors.ts';
 import { stateFailure } from './state-failure.ts';
 
@@ -63,6 +63,7 @@ export function replaceFile(path: string, content: string | Buffer): void {
     writeFileSync(temporary, content, { mode: fileMode });
     renameSync(temporary, path);
   } catch (cause) {
+    rmSync(temporary, { force: true });
     throw stateFailure('writing a file', path, cause);
   }
 }

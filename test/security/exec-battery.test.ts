@@ -2,11 +2,13 @@
 
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { readdir } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { killContainer } from '../../src/engines/docker/containers/kill.ts';
-import type { ExecProcess } from '../../src/sdk/exec-process.ts';
+import type { ExecView } from '../../src/protocol/views.ts';
+import { ExecProcess } from '../../src/sdk/exec-process.ts';
 import type { Sandbox } from '../../src/sdk/sandbox.ts';
 import { testDaemon } from '../support/daemon.ts';
 import { daemonHome } from '../support/daemon-home.ts';
@@ -263,6 +265,33 @@ describe('[G5] much output', () => {
     expect(log.length).toBeGreaterThan(50 * 2 ** 20);
     const dropped = /\n\[(\d+) bytes of stdout are no longer kept\]\n/.exec(log);
     expect(log.length - (dropped?.[0].length ?? 0) + Number(dropped?.[1])).toBe(total);
+  });
+
+  test('a reader that comes late gets every byte as well, and whoever only waits holds nobody up', async () => {
+    const home = await daemonHome();
+    const daemon = await home.start();
+    await using box = await makeSandbox(daemon, { name: 'box' });
+    const body = { argv: ['head', '-c', String(total), '/dev/zero'] };
+    const execs = '/v1/sandboxes/box/execs';
+    const start = async () => (await daemon.client.json<ExecView>('POST', execs, { body })).id;
+    const exec = await start();
+    const folder = join(home.stateDir, 'sandboxes', box.id, 'execs', exec);
+    // As much as is ever kept; then time for what would be let go of.
+    while ((await readdir(folder).catch(() => [])).length < 2 * 16) await box.exec(['true']);
+    for (let round = 0; round < 50; round++) await box.exec(['true']);
+    const { client } = daemon;
+    await using late = new ExecProcess({
+      client,
+      sandbox: box.id,
+      exec,
+      hold: true,
+      owned: true,
+      stdin: false,
+    });
+    expect((await hashOf(late.stdout)).bytes).toBe(total);
+    expect(late.droppedBytes).toBe(0);
+    const path = `${execs}/${await start()}/wait`;
+    expect(await client.json('GET', path)).toMatchObject({ stdout: { total_bytes: total, truncated: true } });
   });
 
   test('a slow reader slows its own command and nobody else, and the daemon stays small', async () => {

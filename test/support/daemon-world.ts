@@ -1,9 +1,13 @@
 /** What a daemon has in the world, to be compared before and after, and ways to speak to it that the SDK does not have. */
 
+import { execFileSync } from 'node:child_process';
+import { rmSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { onTestFinished } from 'vitest';
 import { listNetworks } from '../../src/engines/docker/networks/list.ts';
 import { listVolumes } from '../../src/engines/docker/volumes/list.ts';
 import { label } from '../../src/protocol/labels.ts';
@@ -88,6 +92,25 @@ export async function processFigures(
   ]);
   const rssKb = Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]);
   return { descriptors: descriptors.length, rssBytes: rssKb * 1024 };
+}
+
+/** For a daemon whose memory is to be told: what it is started with, and how to ask it. */
+export function memoryReport({ stateDir }: DaemonHome): {
+  readonly variables: Readonly<Record<string, string>>;
+  /** Held after a collection of garbage. */
+  readonly heldBytes: (daemon: TestDaemon) => Promise<number>;
+} {
+  const pipe = `${stateDir}.memory`;
+  execFileSync('mkfifo', [pipe]);
+  onTestFinished(() => rmSync(pipe));
+  const program = fileURLToPath(new URL('./report-memory.cjs', import.meta.url));
+  return {
+    variables: { NODE_OPTIONS: `--require ${program}`, SALLYPORT_TEST_PIPE: pipe },
+    heldBytes: async (daemon) => {
+      process.kill(pidOf(daemon), 'SIGUSR2');
+      return Number(await readFile(pipe, 'utf8'));
+    },
+  };
 }
 
 export function pidOf({ child }: TestDaemon): number {

@@ -29,6 +29,7 @@ export class LittleExec implements ExecSurface {
   /** Input is taken only while this is resolved. */
   appetite: Promise<void> = Promise.resolve();
   holders = 0;
+  expectsReader = false;
   inputBytes = 0;
   readonly #sandbox: string;
   readonly #ended = deferred<void>();
@@ -122,6 +123,14 @@ export class LittleExec implements ExecSurface {
   hold(): () => void {
     this.holders++;
     return () => void this.holders--;
+  }
+
+  async expectReader(): Promise<void> {
+    this.expectsReader = true;
+  }
+
+  readerCame(): void {
+    this.expectsReader = false;
   }
 }
 

@@ -29,7 +29,11 @@ export const execRoutes: readonly Route[] = [
     handle: async ({ sandbox, query, body, signal, whenOver }) => {
       const exec = await sandbox().exec(body);
       whenOver(exec.hold());
-      if (!query.wait) return json(exec.view(), 201);
+      if (!query.wait) {
+        // Whoever starts it in the foreground and does not wait here is about to read its stream.
+        if (!body.background) await exec.expectReader();
+        return json(exec.view(), 201);
+      }
       if (!body.background) killWhenGone(exec, body.grace_ms, signal);
       return whenEnded(exec);
     },
@@ -76,7 +80,9 @@ export const execRoutes: readonly Route[] = [
     answers: { 200: { contentType: 'application/octet-stream', description: 'The bytes' } },
     handle: async (context) => {
       const { query, signal } = context;
-      const log = await named(context).log();
+      const exec = named(context);
+      const log = await exec.log();
+      exec.readerCame();
       const { stream, follow, tail } = query;
       const chunks = readRawLog(log, { stream, follow, signal, ...(tail === undefined ? {} : { tail }) });
       return { type: 'bytes', contentType: 'application/octet-stream', chunks, eager: !follow };
@@ -125,6 +131,7 @@ function named(context: RouteContext<'sandbox' | 'exec', unknown, unknown>): Exe
 
 /** The id goes first: a client that loses this daemon meanwhile can ask the next one for the result. */
 function whenEnded(exec: ExecSurface): Reply {
+  exec.readerCame();
   return {
     type: 'late-json',
     headers: { [execIdHeader]: exec.id },

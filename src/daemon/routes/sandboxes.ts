@@ -77,9 +77,14 @@ export const sandboxRoutes = [
     summary: 'Answers when a create that was accepted is done, or with the reason why it failed',
     answers: { 200: sandboxView },
     handle: async ({ services, params, sandbox }) => {
-      const recent = services.creates.find(params.sandbox);
-      const box = recent?.sandbox ?? sandbox();
-      await (recent?.ready ?? box.ready());
+      const made = services.creates.find(params.sandbox);
+      if (made !== undefined) {
+        const then = await made;
+        const now = services.sandboxes.list().find(({ id }) => id === then.id);
+        return json(now?.view() ?? then);
+      }
+      const box = sandbox();
+      await box.ready();
       return json(box.view());
     },
   }),
