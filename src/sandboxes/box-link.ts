@@ -56,6 +56,25 @@ export class BoxLink {
     }
   }
 
+  /** To a box that was just started and could not be attached to before: it may not listen yet. */
+  async reach(signal?: AbortSignal): Promise<void> {
+    let last: unknown = new SallyportError('porter_gone', 'the sandbox ended as it started');
+    for (const pauseMs of reconnectPausesMs) {
+      if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      signal?.throwIfAborted();
+      const state = await this.#engine.find(this.#host.boxId);
+      if (state?.running !== true) throw last;
+      try {
+        await this.connect(signal);
+        return;
+      } catch (error) {
+        if (!isSallyportError(error) || error.code === 'porter_protocol') throw error;
+        last = error;
+      }
+    }
+    throw last;
+  }
+
   /** To a box that runs already. */
   async connect(signal?: AbortSignal): Promise<void> {
     const door = await this.#engine.openRelay(this.#host.boxId, signal);

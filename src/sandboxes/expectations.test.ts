@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { sandboxRecord } from '../../test/support/store-records.ts';
-import { expectations } from './expectations.ts';
+import { expectations, forgetsRootAtStop } from './expectations.ts';
 import { parseShown } from './verify.ts';
 
 const gib = 2 ** 30;
@@ -53,6 +53,37 @@ describe('what is expected inside', () => {
 
   test('gVisor, which shows neither filter nor privileges, leaves them unknown', () => {
     expect(find('seccomp', { '/proc/self/status': 'Seccomp:\t0\n' }).found).toBeUndefined();
+  });
+
+  test.each([
+    ['memory', { '/sys/fs/cgroup/memory/memory.limit_in_bytes': '9223372036854775807\n' }],
+    ['processes', { '/sys/fs/cgroup/pids/pids.max': 'max\n' }],
+    [
+      'cpus',
+      { '/sys/fs/cgroup/cpu/cpu.cfs_quota_us': '-1\n', '/sys/fs/cgroup/cpu/cpu.cfs_period_us': '100000\n' },
+    ],
+  ])('no limit of %s is unknown on gVisor, and fails on Linux', (name, shown) => {
+    expect(find(name, { ...shown, '/proc/self/status': 'Seccomp:\t0\n' }).found).toBeUndefined();
+    const onLinux = find(name, { ...shown, '/proc/self/status': 'NoNewPrivs:\t1\nSeccomp:\t2\n' });
+    expect(onLinux).toMatchObject({ found: expect.any(String), fits: false });
+  });
+
+  test('gVisor with a layer over its root forgets at a stop what was written there', () => {
+    const at = (kind: string, status: string) =>
+      forgetsRootAtStop(
+        new Map([
+          ['/proc/self/status', status],
+          ['/proc/self/mountinfo', `1 0 0:1 / / rw - ${kind} none rw\n`],
+        ]),
+      );
+    expect(at('overlay', 'Seccomp:\t0\n')).toBe(true);
+    expect(at('9p', 'Seccomp:\t0\n')).toBe(false);
+    expect(at('overlay', 'NoNewPrivs:\t1\n')).toBe(false);
+  });
+
+  test('another limit than was asked for fails on gVisor, too', () => {
+    const shown = { '/proc/self/status': 'Seccomp:\t0\n', '/sys/fs/cgroup/memory.max': `${gib}\n` };
+    expect(find('memory', shown)).toEqual({ found: String(gib), fits: false });
   });
 
   test('files are told apart from those that could not be opened', () => {

@@ -7,7 +7,6 @@ import { plannedBox } from '../policy/box-plan.ts';
 import type { BoxRequest } from '../protocol/box.ts';
 import { label, ownedLabels } from '../protocol/labels.ts';
 import type { BoxLink } from './box-link.ts';
-import type { BoxDoor } from './ports.ts';
 import type { SandboxRecord } from './records.ts';
 import { Saga } from './saga.ts';
 import { requireInForce } from './verify.ts';
@@ -87,14 +86,18 @@ export async function startBox(
   const link = work.linkTo(containerId);
   saga.onFailure('the connection', async () => link.close());
   // Before the start: what porter says first must not be missed.
-  const door: BoxDoor = await engine.attach(containerId, work.signal);
+  const door = await engine.tryAttach(containerId, work.signal);
   try {
     await engine.start(containerId, work.signal);
     checkpoint('create.started');
-    await link.greet(door, work.signal);
-    await requireInForce(await link.porter(), work.record());
+    if (door === undefined) await link.reach(work.signal);
+    else await link.greet(door, work.signal);
+    const { id } = work.record();
+    for (const note of await requireInForce(await link.porter(), work.record())) {
+      world.store.events.append({ type: 'sandbox.note', sandbox_id: id, ...note });
+    }
   } catch (error) {
-    door.destroy();
+    door?.destroy();
     link.close();
     throw error;
   }

@@ -67,7 +67,10 @@ export interface BoxEngine {
    */
   sweep(owner: string, olderThanMs: number): Promise<number>;
   create(box: BoxRequest, signal?: AbortSignal): Promise<string>;
+  /** Before its first start. */
   attach(id: string, signal?: AbortSignal): Promise<BoxDoor>;
+  /** Before any start. Undefined: this engine cannot, because the box has run before; then `openRelay` is the way in. */
+  tryAttach(id: string, signal?: AbortSignal): Promise<BoxDoor | undefined>;
   /** Another way in, to a box that runs: attaching a second time loses and mixes up bytes. */
   openRelay(id: string, signal?: AbortSignal): Promise<BoxDoor>;
   start(id: string, signal?: AbortSignal): Promise<void>;

@@ -7,7 +7,7 @@ import type { Porter } from '../porter/porter.ts';
 import { porterMount, porterPath } from '../protocol/box.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import type { VerifyView } from '../protocol/views.ts';
-import { type Expectation, expectations, type Shown } from './expectations.ts';
+import { type Expectation, expectations, forgetsRootAtStop, type Shown } from './expectations.ts';
 import type { SandboxRecord } from './records.ts';
 
 const shownFiles = [
@@ -23,20 +23,31 @@ const shownFiles = [
   '/sys/fs/cgroup/cpu/cpu.cfs_period_us',
   '/sys/fs/cgroup/cpu.max',
 ];
+const rootIsForgotten = {
+  code: 'root_forgotten_at_stop',
+  message:
+    'this runtime forgets what is written outside of the workspace and the mounts when the sandbox stops; gVisor keeps it with `--overlay2=none`',
+};
 const mostShownBytes = 1024 * 1024;
 const deadlineMs = 10_000;
 
 export async function verifyBox(porter: Porter, record: SandboxRecord): Promise<VerifyView> {
-  const shown = await show(porter);
+  return verified(await show(porter), record);
+}
+
+function verified(shown: Shown, record: SandboxRecord): VerifyView {
   const checks = expectations(record, porterMount).map((expectation) => check(expectation, shown));
   return { ok: checks.every(({ status }) => status !== 'failed'), checks };
 }
 
-/** Fails closed: a box in which something is not as it was asked for is not used. */
-export async function requireInForce(porter: Porter, record: SandboxRecord): Promise<void> {
-  const { checks } = await verifyBox(porter, record);
-  const failed = checks.filter(({ status }) => status === 'failed');
-  if (failed.length === 0) return;
+/** Fails closed: a box in which something is not as it was asked for is not used. Returns what its user should know of it. */
+export async function requireInForce(
+  porter: Porter,
+  record: SandboxRecord,
+): Promise<readonly { readonly code: string; readonly message: string }[]> {
+  const shown = await show(porter);
+  const failed = verified(shown, record).checks.filter(({ status }) => status === 'failed');
+  if (failed.length === 0) return forgetsRootAtStop(shown) ? [rootIsForgotten] : [];
   const list = failed.map(({ name, expected, found }) => `${name} is ${found}, not ${expected}`);
   throw new SallyportError('isolation_missing', `in sandbox ${record.name} ${list.join('; ')}`, {
     details: { sandbox: record.name, checks: failed.map(({ name }) => name) },

@@ -121,6 +121,20 @@ describe('sally run', () => {
     expect((await sally(args)).stdout).toBe(`${256 * 2 ** 20}\n64\n`);
   });
 
+  it('[G4] takes memory and processor time from SALLYPORT_MEM and SALLYPORT_CPU_QUOTA, and a flag wins', async () => {
+    const script = `
+      cat /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/memory.max 2>/dev/null
+      cat /sys/fs/cgroup/cpu/cpu.cfs_quota_us 2>/dev/null || cut -d' ' -f1 /sys/fs/cgroup/cpu.max
+    `;
+    const run = async (...flags: readonly string[]): Promise<string> => {
+      const args = ['run', '--image', testEngine().image, ...flags, '--', 'sh', '-c', script];
+      const env = { SALLYPORT_MEM: '300m', SALLYPORT_CPU_QUOTA: '50000' };
+      return (await sally(args, { env })).stdout;
+    };
+    expect(await run()).toBe(`${300 * 2 ** 20}\n50000\n`);
+    expect(await run('--memory', '200m', '--cpus', '1.5')).toBe(`${200 * 2 ** 20}\n150000\n`);
+  });
+
   it('[G4] has the kernel kill a command that goes beyond its memory', async () => {
     const python = 'x = []\nwhile True: x.append(bytearray(10**7))';
     const args = ['run', '--image', testEngine().image, '--memory', '128m', '--', 'python3', '-c', python];

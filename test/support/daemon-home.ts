@@ -6,8 +6,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { inject, onTestFinished } from 'vitest';
+import { onTestFinished } from 'vitest';
 import { dockerBoxEngine } from '../../src/engines/docker/box-engine.ts';
+import type { EngineConnection } from '../../src/engines/docker/wire/connection.ts';
 import { ownerId } from '../../src/lib/owner.ts';
 import { packageInfo } from '../../src/lib/package-root.ts';
 import { readPorterBinary } from '../../src/porter/binary.ts';
@@ -31,11 +32,16 @@ export interface DaemonHome {
   readonly start: (env?: Readonly<Record<string, string>>) => Promise<TestDaemon>;
 }
 
-/** A state folder; at the end every daemon started on it is killed, and what it made is removed. */
-export async function daemonHome(): Promise<DaemonHome> {
+/**
+ * A state folder; at the end every daemon started on it is killed, and what it made is removed. The engine is the run's
+ * own unless another one is named.
+ */
+export async function daemonHome(
+  connection: EngineConnection = testEngine().connection,
+): Promise<DaemonHome> {
   const stateDir = await mkdtemp(join(tmpdir(), 'sallyport-daemon-'));
   const owner = ownerId(process.getuid?.() ?? -1, stateDir);
-  const engine = dockerBoxEngine(testEngine().connection, readPorterBinary);
+  const engine = dockerBoxEngine(connection, readPorterBinary);
   const children: ChildProcess[] = [];
   onTestFinished(async () => {
     for (const child of children) await endOf(child);
@@ -52,7 +58,7 @@ export async function daemonHome(): Promise<DaemonHome> {
         env: {
           PATH: process.env['PATH'] ?? '',
           HOME: process.env['HOME'] ?? '/',
-          DOCKER_HOST: inject('engine').endpoint,
+          DOCKER_HOST: connection.endpoint,
           SALLYPORT_STATE_DIR: stateDir,
           ...env,
         },

@@ -74,6 +74,17 @@ describe('boxBody', () => {
     expect(boxBody(box, podmanTraits).HostConfig?.Ulimits).toEqual([]);
   });
 
+  it('[C2] leaves Podman no place in a read-only root to put writable memory at', () => {
+    const closed = 'ro,nosuid,nodev,noexec,size=64k';
+    const strict = { ...box, readOnlyRoot: true };
+    expect(boxBody(strict, podmanTraits).HostConfig?.Tmpfs).toMatchObject({
+      '/run': closed,
+      '/var/tmp': closed,
+    });
+    expect(Object.keys(boxBody(strict).HostConfig?.Tmpfs ?? {})).toEqual(['/tmp']);
+    expect(Object.keys(boxBody(box, podmanTraits).HostConfig?.Tmpfs ?? {})).toEqual(['/tmp']);
+  });
+
   it('[O2] binds folders privately, and read-only ones without what is mounted further down', () => {
     const mounts = [
       { source: '/home/me/project', target: '/workspace', writable: true },

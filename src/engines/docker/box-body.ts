@@ -9,10 +9,20 @@ export interface BoxEngineTraits {
   readonly limitsReplaceDefaults: boolean;
   /** Podman: a bind with options at all, whatever they say, is not recursive. Without them it is, and private. */
   readonly bindOptionsEndRecursion: boolean;
+  /** Podman: with a read-only root it mounts memory that everybody may write to at these places, unless something is there. */
+  readonly writableInReadOnlyRoot: readonly string[];
 }
 
-const dockerTraits: BoxEngineTraits = { limitsReplaceDefaults: false, bindOptionsEndRecursion: false };
-export const podmanTraits: BoxEngineTraits = { limitsReplaceDefaults: true, bindOptionsEndRecursion: true };
+const dockerTraits: BoxEngineTraits = {
+  limitsReplaceDefaults: false,
+  bindOptionsEndRecursion: false,
+  writableInReadOnlyRoot: [],
+};
+export const podmanTraits: BoxEngineTraits = {
+  limitsReplaceDefaults: true,
+  bindOptionsEndRecursion: true,
+  writableInReadOnlyRoot: ['/run', '/var/tmp'],
+};
 
 export function boxBody(box: BoxRequest, traits: BoxEngineTraits = dockerTraits): ContainerBody {
   const { limits } = box;
@@ -53,12 +63,7 @@ export function boxBody(box: BoxRequest, traits: BoxEngineTraits = dockerTraits)
       LogConfig: { Type: 'none' },
       Init: false,
       AutoRemove: box.endsWithHost,
-      Tmpfs: Object.fromEntries(
-        box.tmpfs.map((mount) => [
-          mount.target,
-          `rw,nosuid,nodev,${mount.exec ? 'exec' : 'noexec'},size=${mount.sizeBytes},mode=1777`,
-        ]),
-      ),
+      Tmpfs: memoryMounts(box, traits),
       // No nofile here: an engine whose own hard limit is lower could not start the container; porter lowers it instead.
       // porter sets core to 0 for every program as well, so that it holds where it cannot be asked for here.
       Ulimits: traits.limitsReplaceDefaults ? [] : [{ Name: 'core', Soft: 0, Hard: 0 }],
@@ -75,6 +80,24 @@ export function boxBody(box: BoxRequest, traits: BoxEngineTraits = dockerTraits)
       ...(box.runtime === undefined ? {} : { Runtime: box.runtime }),
     },
   };
+}
+
+/**
+ * SECURITY: nothing, where an engine would put something that can be written to into a read-only root. A mode would not do:
+ * runc gives the mount the mode of the image's folder.
+ */
+function memoryMounts(
+  { tmpfs, readOnlyRoot }: BoxRequest,
+  { writableInReadOnlyRoot }: BoxEngineTraits,
+): Record<string, string> {
+  const closed = readOnlyRoot ? writableInReadOnlyRoot : [];
+  return Object.fromEntries([
+    ...closed.map((target) => [target, 'ro,nosuid,nodev,noexec,size=64k']),
+    ...tmpfs.map(({ target, exec, sizeBytes }) => [
+      target,
+      `rw,nosuid,nodev,${exec ? 'exec' : 'noexec'},size=${sizeBytes},mode=1777`,
+    ]),
+  ]);
 }
 
 /** A bind of this kind whose source is missing is refused; the engine's older way would make an empty folder of root's. */

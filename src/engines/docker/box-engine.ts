@@ -55,6 +55,11 @@ export function dockerBoxEngine(
       return await createContainer(connection, { name: box.name, body }, within(signal));
     },
     attach: (id, signal) => attachContainer(connection, id, within(signal)),
+    tryAttach: async (id, signal) => {
+      // Podman refuses, or takes the stream away again as the container starts.
+      const hasRun = isPodman(await versionOnce()) && (await findBox(connection, id))?.status !== 'created';
+      return hasRun ? undefined : await attachContainer(connection, id, within(signal));
+    },
     openRelay: (id, signal) => execInContainer(connection, id, [porterPath, 'relay'], within(signal)),
     start: (id, signal) => startContainer(connection, id, within(signal)),
     stop: (id, graceMs) => stopBox(connection, id, graceMs),

@@ -23,8 +23,18 @@ describe('the configuration of the private engine', () => {
     const { PATH, runsc } = withRunsc();
     await writeRuntimes(file, { PATH });
     expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({
-      runtimes: { runsc: { path: runsc, runtimeArgs: ['--platform=systrap', '--network=none'] } },
+      runtimes: {
+        runsc: { path: runsc, runtimeArgs: ['--platform=systrap', '--network=none', '--overlay2=none'] },
+      },
     });
+  });
+
+  it('replaces what an earlier version wrote', async () => {
+    const file = join(folder(), 'daemon.json');
+    const { PATH, runsc } = withRunsc();
+    writeFileSync(file, runtimesConfig(runsc, ['--platform=systrap', '--network=none']));
+    expect(await writeRuntimes(file, { PATH })).toBe(true);
+    expect(readFileSync(file, 'utf8')).toBe(runtimesConfig(runsc));
   });
 
   it('follows gVisor as it comes and goes', async () => {

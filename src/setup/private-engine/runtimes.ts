@@ -3,7 +3,8 @@
  * names the runtimes beside runc that this machine has.
  *
  * gVisor gets no network of its own in its sandbox's kernel beyond the loopback, as every sandbox; `systrap` is the
- * platform that needs neither hardware virtualisation nor ptrace.
+ * platform that needs neither hardware virtualisation nor ptrace. Without an overlay: gVisor would throw away with every stop
+ * what was written to the root.
  */
 
 import { accessSync, constants } from 'node:fs';
@@ -11,11 +12,13 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { delimiter, isAbsolute, join } from 'node:path';
 
 const noRuntimes = '{}\n';
-const gvisorArguments = ['--platform=systrap', '--network=none'];
+const gvisorArguments = ['--platform=systrap', '--network=none', '--overlay2=none'];
+/** What earlier versions wrote, and so is not somebody else's. */
+const earlierArguments = [['--platform=systrap', '--network=none']];
 
-export function runtimesConfig(runscPath: string | undefined): string {
+export function runtimesConfig(runscPath: string | undefined, runtimeArgs = gvisorArguments): string {
   if (runscPath === undefined) return noRuntimes;
-  const runtimes = { runsc: { path: runscPath, runtimeArgs: gvisorArguments } };
+  const runtimes = { runsc: { path: runscPath, runtimeArgs } };
   return `${JSON.stringify({ runtimes }, undefined, 2)}\n`;
 }
 
@@ -38,8 +41,10 @@ export function findInPath(program: string, path: string | undefined): string | 
 /** Only what a start of ours wrote: word for word a file without runtimes, or with gVisor and nothing else. */
 function isOurs(text: string): boolean {
   if (text === noRuntimes) return true;
-  const path = /"path": ("[^"]*")/.exec(text)?.[1];
-  return path !== undefined && text === runtimesConfig(JSON.parse(path) as string);
+  const quoted = /"path": ("[^"]*")/.exec(text)?.[1];
+  if (quoted === undefined) return false;
+  const path = JSON.parse(quoted) as string;
+  return [gvisorArguments, ...earlierArguments].some((words) => text === runtimesConfig(path, words));
 }
 
 /** True when the file changed: an engine that runs already reads it again on SIGHUP. */

@@ -1,0 +1,192 @@
+/** [R11] Whole sandboxes, through the daemon, where the kernel or the engine is another one: gVisor, and Podman's Docker-compatible API. */
+
+import { chown, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { EngineConnection } from '../../src/engines/docker/wire/connection.ts';
+import { type CreateOptions, Sandbox, type Verification } from '../../src/sdk/sandbox.ts';
+import { daemonHome } from '../support/daemon-home.ts';
+import { testEngine } from '../support/engine.ts';
+import { copyImage, type PodmanService, startPodman } from '../support/podman.ts';
+import { commandExists, isRoot, requirement } from '../support/requires.ts';
+
+interface Place {
+  readonly connection: EngineConnection;
+  readonly image: string;
+  readonly runtime?: string;
+}
+
+const statusesOf = ({ checks }: Verification, status: string): readonly string[] =>
+  checks.filter((check) => check.status === status).map(({ name }) => name);
+
+/** A daemon for this place, and how to make a sandbox there. */
+async function openPlace({ connection, image, runtime }: Place) {
+  const home = await daemonHome(connection);
+  const daemon = await home.start();
+  const spec = { image, ...(runtime === undefined ? {} : { runtime }) };
+  return {
+    home,
+    daemon,
+    make: (more: CreateOptions = {}) => Sandbox.create({ ...spec, ...more }, { client: daemon.client }),
+  };
+}
+
+async function workspace(): Promise<string> {
+  const path = await mkdtemp(join(tmpdir(), 'sallyport-workspace-'));
+  onTestFinished(() => rm(path, { recursive: true, force: true }));
+  await chown(path, 1234, 1234);
+  return path;
+}
+
+/** What must hold wherever a sandbox is. */
+function behavesLikeASandbox(
+  place: () => Place,
+  { unknown, writable }: { readonly unknown: readonly string[]; readonly writable: readonly string[] },
+): void {
+  test('runs commands as a user with a name and a home, and holds files', async () => {
+    const { make } = await openPlace(place());
+    const box = await make({ envs: { GREETING: 'hello' } });
+    const { exitCode, stdout, stderr } = await box.sh('echo $GREETING; whoami; echo ~; echo bad >&2; exit 3');
+    expect({ exitCode, stdout, stderr }).toEqual({
+      exitCode: 3,
+      stdout: 'hello\nsally\n/home/sally\n',
+      stderr: 'bad\n',
+    });
+    await box.files.write('/home/sally/file', 'content');
+    expect((await box.exec(['cat', 'file'], { cwd: '/home/sally' })).stdout).toBe('content');
+    expect((await box.exec(['cat'], { input: 'given' })).stdout).toBe('given');
+    expect(await box.exec(['sleep', '100'], { timeoutMs: 300, graceMs: 100 })).toMatchObject({
+      timedOut: true,
+    });
+    await box.remove();
+  });
+
+  test('has in force what was asked for, and what the runtime does not show is unknown, never failed', async () => {
+    const { make } = await openPlace(place());
+    const box = await make({ limits: { memory: '512m', cpus: 1, pids: 100 } });
+    const verification = await box.verify();
+    expect(statusesOf(verification, 'failed')).toEqual([]);
+    expect(statusesOf(verification, 'unknown').toSorted()).toEqual(unknown.toSorted());
+    expect(statusesOf(verification, 'ok')).toEqual(
+      expect.arrayContaining(['user', 'group', 'capabilities eff', 'capabilities bnd', 'interfaces']),
+    );
+    await box.remove();
+  });
+
+  test('[C2] strict: the root cannot be written, /tmp cannot run programs, and nothing failed', async () => {
+    const { make } = await openPlace(place());
+    const box = await make({ profile: 'strict' });
+    expect(statusesOf(await box.verify(), 'failed')).toEqual([]);
+    // Where a user may write: only what was given, also where an engine likes to add something.
+    const { stdout } = await box.sh(
+      'for d in $(find / -xdev -type d 2>/dev/null; cut -d" " -f5 /proc/self/mountinfo); do (: > $d/.w) 2>/dev/null && echo $d; done | sort -u',
+    );
+    expect(stdout.trim().split('\n')).toEqual(writable);
+    expect((await box.sh('cp /bin/true /tmp/t && /tmp/t')).exitCode).toBe(126);
+    expect((await box.sh('echo > /tmp/x && cat /tmp/x')).exitCode).toBe(0);
+    await box.remove();
+  });
+
+  test('is stopped and started, again and again, keeps its files and answers each time', async () => {
+    const { make } = await openPlace(place());
+    const box = await make();
+    await box.sh('echo kept > ~/file', { check: true });
+    for (let round = 0; round < 4; round++) {
+      await box.stop();
+      await expect(box.exec(['true'])).rejects.toMatchObject({ code: 'sandbox_state' });
+      await box.start();
+      expect((await box.sh('cat ~/file')).stdout).toBe('kept\n');
+      expect((await box.exec(['cat'], { input: `round ${round}` })).stdout).toBe(`round ${round}`);
+    }
+    await box.remove();
+  });
+
+  test('[A16] survives its daemon: nothing of a running command is lost, and the next daemon can start it anew', async () => {
+    const { home, daemon, make } = await openPlace(place());
+    const made = await make();
+    const script = 'i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done; cat; exit 9';
+    const running = await made.spawn(['sh', '-c', script], { background: true, stdin: true });
+    const seen = await running.stdout[Symbol.asyncIterator]().next();
+    expect(seen.done).toBe(false);
+    daemon.child.kill('SIGKILL');
+    await daemon.ended;
+    const next = await home.start();
+    const box = await Sandbox.connect(made.id, { client: next.client });
+    const again = box.attach(running.id, { stdin: true });
+    again.stdin.end('the end\n');
+    const { exitCode } = await again.wait();
+    let bytes = 0;
+    for await (const chunk of box.logs(running.id, { stream: 'stdout' })) bytes += chunk.length;
+    const lines = Array.from({ length: 20_000 }, (_, index) => `line ${index}\n`).join('');
+    expect({ exitCode, bytes }).toEqual({ exitCode: 9, bytes: lines.length + 'the end\n'.length });
+    await box.stop();
+    await box.start();
+    expect((await box.exec(['echo', 'again'])).stdout).toBe('again\n');
+    await box.remove();
+  });
+
+  test('[A11] a live workspace is the folder itself, and what is made there belongs to its owner', async () => {
+    const { make } = await openPlace(place());
+    const path = await workspace();
+    const box = await make({ workspace: { path } });
+    expect((await box.sh('id -u; pwd; echo made > file')).stdout).toBe('1234\n/workspace\n');
+    expect(await readFile(join(path, 'file'), 'utf8')).toBe('made\n');
+    expect((await stat(join(path, 'file'))).uid).toBe(1234);
+    expect(statusesOf(await box.verify(), 'failed')).toEqual([]);
+    await box.remove();
+  });
+
+  test('a runtime that the engine lacks is refused, with those that it has, and nothing is made', async () => {
+    const { home, daemon, make } = await openPlace(place());
+    await expect(make({ runtime: 'no-such-runtime' })).rejects.toMatchObject({
+      code: 'runtime_missing',
+      details: { runtime: 'no-such-runtime', available: expect.arrayContaining(['runc']) },
+    });
+    expect(await home.engine.list(home.owner)).toEqual([]);
+    expect(await Sandbox.list({ client: daemon.client })).toEqual([]);
+  });
+}
+
+describe.runIf(requirement('gVisor (runsc)', commandExists('runsc')) && isRoot)(
+  '[R11] sandboxes on gVisor',
+  () => {
+    const place = (): Place => {
+      const { connection, image } = testEngine();
+      return { connection, image, runtime: 'runsc' };
+    };
+    behavesLikeASandbox(place, {
+      unknown: ['capabilities amb', 'cpus', 'memory', 'no new privileges', 'processes'],
+      writable: ['/dev/shm', '/tmp'],
+    });
+
+    test('have a kernel of their own, and say so', async () => {
+      const { make } = await openPlace(place());
+      const box = await make();
+      expect((await box.exec(['dmesg'])).stdout).toContain('gVisor');
+      expect(box.info.isolation).toMatchObject({ engine: 'docker', runtime: 'runsc' });
+      await box.remove();
+    });
+  },
+);
+
+describe.runIf(requirement('Podman', commandExists('podman') && isRoot, { possible: isRoot }))(
+  '[R11] sandboxes on Podman',
+  () => {
+    let podman: PodmanService;
+
+    beforeAll(async () => {
+      const { connection, image } = testEngine();
+      podman = await startPodman();
+      await copyImage(connection, podman.connection, image);
+    });
+    afterAll(async () => {
+      await podman?.stop();
+    });
+
+    behavesLikeASandbox(() => ({ connection: podman.connection, image: testEngine().image }), {
+      unknown: [],
+      writable: ['/dev/mqueue', '/dev/shm', '/tmp'],
+    });
+  },
+);
