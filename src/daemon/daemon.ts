@@ -139,7 +139,7 @@ export class Daemon {
     this.#stopped.resolve();
   }
 
-  #health(): HealthView {
+  async #health(): Promise<HealthView> {
     const { version, owner, engine, engineEnvironment, sandboxes } = this.#parts;
     const states: Record<string, number> = {};
     for (const { state } of sandboxes.list()) states[state] = (states[state] ?? 0) + 1;
@@ -149,7 +149,7 @@ export class Daemon {
       pid: process.pid,
       owner,
       started_at: this.#startedAt,
-      engine: { ...engine, reachable: sandboxes.engineReachable },
+      engine: { ...engine, reachable: await sandboxes.engineReachable() },
       engine_environment: engineEnvironment,
       sandboxes: states,
       sequence: sandboxes.events.sequence,

@@ -50,7 +50,7 @@ export type Reply =
 export interface Services {
   readonly sandboxes: SandboxesSurface;
   readonly creates: RecentCreates;
-  readonly health: () => HealthView;
+  readonly health: () => Promise<HealthView>;
   /** The engine's own request for this box, and the command line that asks for the same. */
   readonly describeBox: (box: BoxRequest) => { readonly request: unknown; readonly docker_run: string };
   readonly metricsText: () => string;

@@ -19,7 +19,7 @@ export interface PrunedSandbox {
 
 export interface SandboxesSurface {
   readonly events: EventLog;
-  readonly engineReachable: boolean;
+  engineReachable(): Promise<boolean>;
   list(): readonly SandboxSurface[];
   get(reference: string): SandboxSurface;
   create(body: CreateBody): Promise<SandboxSurface>;

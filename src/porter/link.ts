@@ -97,6 +97,10 @@ export class PorterLink {
     this.#owners.set(stream, owner);
   }
 
+  owners(): readonly StreamOwner[] {
+    return [...this.#owners.values()];
+  }
+
   disown(stream: number): void {
     this.#owners.delete(stream);
   }

@@ -64,6 +64,11 @@ export class Porter {
     return this.#link.closed;
   }
 
+  /** Whether something is under way that would not outlive this connection: all but programs. */
+  get transfers(): boolean {
+    return this.#link.owners().some((owner) => !(owner instanceof Exec));
+  }
+
   onNotice(listener: (notice: PorterNotice) => void): void {
     this.#link.onNotice = listener;
   }

@@ -22,6 +22,8 @@ import { Presence } from './presence.ts';
 import type { ExecRecord } from './records.ts';
 
 const graceMs = 5000;
+/** Signals and sizes that wait for a connection. */
+const mostUntold = 64;
 
 export interface ExecWorld {
   readonly store: SandboxStore;
@@ -53,6 +55,7 @@ export class BoxExec {
   #expecting: AbortController | undefined;
   /** Somebody wants it dead: said again on every new connection. */
   #killAfterMs: number | undefined;
+  readonly #untold: Array<(exec: Exec) => void> = [];
 
   constructor(world: ExecWorld, record: ExecRecord) {
     this.#world = world;
@@ -119,6 +122,7 @@ export class BoxExec {
     const exec = porter.resume(known, { stdout, stderr }, this.#sink());
     this.#input.resume(exec, known.inputBytes);
     this.#follow(exec);
+    for (const what of this.#untold.splice(0)) what(exec);
     if (this.#killAfterMs !== undefined) exec.kill(this.#killAfterMs);
     if (this.#record.background) return;
     this.#presence.watch();
@@ -194,11 +198,18 @@ export class BoxExec {
         advice: 'Use a name such as SIGINT, SIGTERM or SIGKILL.',
       });
     }
-    this.#exec?.signal(number);
+    this.#tell((exec) => exec.signal(number));
   }
 
   resize(rows: number, columns: number): void {
-    this.#exec?.resize(rows, columns);
+    this.#tell((exec) => exec.resize(rows, columns));
+  }
+
+  /** At once, or as soon as there is a connection again. */
+  #tell(what: (exec: Exec) => void): void {
+    if (!this.running) return;
+    if (this.#exec !== undefined) what(this.#exec);
+    else if (this.#untold.length < mostUntold) this.#untold.push(what);
   }
 
   /** Resolves when everything that it started is dead. */

@@ -52,7 +52,7 @@ export class BoxKeeper {
     const { keeper, signal } = this.#parts;
     try {
       this.#link = await materialise(this.#world, this.#materialisation());
-      keeper.transition('READY');
+      this.#ready();
     } catch (error) {
       await this.#unmake();
       keeper.forgetContainer();
@@ -76,7 +76,7 @@ export class BoxKeeper {
       if (found === undefined) this.#link = await materialise(this.#world, this.#materialisation());
       else if (found.running) await this.connect();
       else this.#link = await startBox(this.#world, this.#materialisation());
-      keeper.transition('READY');
+      this.#ready();
     } catch (error) {
       if (found === undefined) await this.#unmake();
       else this.drop();
@@ -85,6 +85,11 @@ export class BoxKeeper {
       throw error;
     }
     this.#startCommand();
+  }
+
+  #ready(): void {
+    this.#parts.keeper.transition('READY');
+    this.#link?.settle();
   }
 
   /** It was made, and then there was no room to write that down. */
@@ -103,12 +108,14 @@ export class BoxKeeper {
   async stop(why: string | undefined, graceMs: number): Promise<void> {
     this.#parts.keeper.transition('STOPPING', why);
     // The connection stays open: it brings the last output and how the commands ended.
+    await this.#link?.stay();
     await this.#world.engine.stop(this.boxId(), graceMs);
     this.#world.checkpoint('stop.stopped');
     await this.#ended(why ?? 'stopped on request');
   }
 
   async pause(): Promise<void> {
+    await this.#link?.stay();
     await this.#world.engine.pause(this.boxId());
     this.#parts.keeper.transition('PAUSED');
   }
@@ -116,7 +123,7 @@ export class BoxKeeper {
   async unpause(): Promise<void> {
     await this.#world.engine.unpause(this.boxId());
     if (this.#link === undefined) await this.connect();
-    this.#parts.keeper.transition('READY');
+    this.#ready();
   }
 
   async remove(): Promise<void> {
@@ -233,6 +240,7 @@ export class BoxKeeper {
         return keeper.record.epoch;
       },
       connected: (porter) => execs.resume(porter),
+      report: (what, error) => this.#world.report(`${what} of ${keeper.record.name}`, error),
       lost: (error) => {
         if (this.#link !== link) return;
         this.#link = undefined;

@@ -1,5 +1,6 @@
 /**
- * The connection to one running box: made once by attach, made again by relay whenever it is lost, until the box ends.
+ * The connection to one running box: made once by attach, and by relay when the box lives on or the connection was lost, until the box
+ * ends.
  *
  * Each connection is a new epoch, which is written down before it is used, so that no two hosts ever share one. Whoever
  * holds execs is told of every new connection, to go on with what it has.
@@ -12,6 +13,9 @@ import type { BoxDoor, BoxEngine } from './ports.ts';
 
 const helloTimeoutMs = 20_000;
 const reconnectPausesMs = [0, 100, 500, 2000, 5000];
+/** Most boxes are over by then. */
+const settleAfterMs = 1000;
+const answerMs = 500;
 
 export interface LinkHost {
   readonly boxId: string;
@@ -22,6 +26,8 @@ export interface LinkHost {
   connected(porter: Porter): Promise<void>;
   /** For good: the box ended, or it broke the protocol. */
   lost(error: SallyportError): void;
+  /** For what nobody waits for. */
+  report(what: string, error: unknown): void;
 }
 
 export class BoxLink {
@@ -30,6 +36,10 @@ export class BoxLink {
   #porter = deferred<Porter>();
   #current: Porter | undefined;
   #closed = false;
+  /** Speaks by the stream that was attached. */
+  #attached = false;
+  #settling: NodeJS.Timeout | undefined;
+  #moving: Promise<void> = Promise.resolve();
 
   constructor(engine: BoxEngine, host: LinkHost) {
     this.#engine = engine;
@@ -51,16 +61,39 @@ export class BoxLink {
   async greet(door: BoxDoor, signal?: AbortSignal): Promise<void> {
     try {
       await this.#open(door, signal);
+      this.#attached = true;
     } catch (error) {
       throw withLastWords(error, door);
     }
+  }
+
+  /**
+   * Leaves the attached stream for a relay, in a while. The engine writes to all who are attached under one lock: another client of it who
+   * attaches and does not read would hold this connection, and the box's stop.
+   */
+  settle(): void {
+    if (this.#closed || !this.#attached) return;
+    this.#settling = setTimeout(() => {
+      this.#moving = this.#move().catch((error: unknown) => {
+        this.#host.report('leave the attached stream', error);
+        this.settle();
+      });
+    }, settleAfterMs);
+    this.#settling.unref();
+  }
+
+  /** Resolves when the connection is one that stays as long as the box does. */
+  async stay(): Promise<void> {
+    clearTimeout(this.#settling);
+    await this.#moving;
+    clearTimeout(this.#settling);
   }
 
   /** To a box that was just started and could not be attached to before: it may not listen yet. */
   async reach(signal?: AbortSignal): Promise<void> {
     let last: unknown = new SallyportError('porter_gone', 'the sandbox ended as it started');
     for (const pauseMs of reconnectPausesMs) {
-      if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      if (pauseMs > 0) await later(pauseMs);
       signal?.throwIfAborted();
       const state = await this.#engine.find(this.#host.boxId);
       if (state?.running !== true) throw last;
@@ -83,9 +116,31 @@ export class BoxLink {
 
   close(): void {
     this.#closed = true;
+    clearTimeout(this.#settling);
     this.#current?.close();
     this.#current = undefined;
     this.#porter.reject(new SallyportError('porter_gone', 'the connection to the sandbox was closed'));
+  }
+
+  /** Commands go on with the new connection; a transfer would not, so none may be under way. */
+  async #move(): Promise<void> {
+    const door = await this.#engine.openRelay(this.#host.boxId);
+    const before = this.#current;
+    if (this.#closed || !this.#attached || before === undefined || before.transfers) {
+      door.destroy();
+      if (before?.transfers === true) this.settle();
+      return;
+    }
+    this.#forgetCurrent();
+    // What was sent has arrived, unless somebody holds the stream already: then it arrived all the same, and only the answer did not.
+    await Promise.race([before.ping().catch(() => {}), later(answerMs)]);
+    before.close();
+    try {
+      await this.#open(door, undefined);
+    } catch (error) {
+      door.destroy();
+      await this.#reconnect(asGone(error));
+    }
   }
 
   async #open(door: BoxDoor, signal: AbortSignal | undefined): Promise<void> {
@@ -111,18 +166,24 @@ export class BoxLink {
 
   #onClosed(porter: Porter, error: SallyportError): void {
     if (this.#closed || this.#current !== porter) return;
+    this.#forgetCurrent();
+    if (error.code === 'porter_gone') void this.#reconnect(error);
+    else this.#giveUp(error);
+  }
+
+  /** Whoever asks from now on waits for the next one. */
+  #forgetCurrent(): void {
+    this.#attached = false;
     this.#current = undefined;
     this.#porter = deferred<Porter>();
     this.#porter.promise.catch(() => {});
-    if (error.code === 'porter_gone') void this.#reconnect(error);
-    else this.#giveUp(error);
   }
 
   /** A lost stream says nothing of the box: it may run on. */
   async #reconnect(first: SallyportError): Promise<void> {
     let last = first;
     for (const pauseMs of reconnectPausesMs) {
-      if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      if (pauseMs > 0) await later(pauseMs);
       if (this.#closed) return;
       try {
         const state = await this.#engine.find(this.#host.boxId);
@@ -133,9 +194,7 @@ export class BoxLink {
         await this.connect();
         return;
       } catch (error) {
-        last = isSallyportError(error)
-          ? error
-          : new SallyportError('porter_gone', String(error), { cause: error });
+        last = asGone(error);
         if (last.code === 'porter_protocol' || last.code === 'porter_superseded') break;
       }
     }
@@ -148,6 +207,16 @@ export class BoxLink {
     this.#porter.reject(error);
     this.#host.lost(error);
   }
+}
+
+function later(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms).unref();
+  });
+}
+
+function asGone(error: unknown): SallyportError {
+  return isSallyportError(error) ? error : new SallyportError('porter_gone', String(error), { cause: error });
 }
 
 function ended(outOfMemory: boolean, cause: SallyportError): SallyportError {

@@ -4,6 +4,7 @@ import type { BoxEvent } from './ports.ts';
 import type { SandboxWorld } from './world.ts';
 
 const retryMs = 1000;
+const answerMs = 1000;
 
 export interface WatchHost {
   readonly event: (event: BoxEvent) => void;
@@ -26,6 +27,11 @@ export class EngineWatch {
     return this.#reachable;
   }
 
+  /** As of now: an engine that was away may be back since it was last asked. */
+  async isReachable(): Promise<boolean> {
+    return this.#reachable || (await this.#asks(AbortSignal.timeout(answerMs)));
+  }
+
   /** Resolves when the engine was asked once, whatever it answered. */
   async start(): Promise<void> {
     this.#reachable = await this.#asks();
@@ -36,9 +42,10 @@ export class EngineWatch {
     this.#abort.abort();
   }
 
-  async #asks(): Promise<boolean> {
+  async #asks(limit?: AbortSignal): Promise<boolean> {
+    const { signal } = this.#abort;
     try {
-      await this.#world.engine.facts(this.#abort.signal);
+      await this.#world.engine.facts(limit === undefined ? signal : AbortSignal.any([signal, limit]));
       return true;
     } catch (error) {
       this.#world.report('ask the engine', error);

@@ -70,8 +70,8 @@ export class Sandboxes {
     return this.#world.store.events;
   }
 
-  get engineReachable(): boolean {
-    return this.#watch.reachable;
+  async engineReachable(): Promise<boolean> {
+    return await this.#watch.isReachable();
   }
 
   list(): readonly Sandbox[] {

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { inspectContainer } from '../../src/engines/docker/containers/inspect.ts';
 import { stopContainer } from '../../src/engines/docker/containers/stop.ts';
+import { attachStalled } from '../support/attach-stalled.ts';
 import { makeBox, startBox, type TestBox } from '../support/box.ts';
 import { bundleProgram } from '../support/child-program.ts';
 import { testEngine } from '../support/engine.ts';
@@ -99,7 +100,7 @@ describe('the engine', () => {
 
   it('still answers and lets a new host in, when a second client is attached and does not read', async () => {
     const { id, engine, porter } = await startBox();
-    await attachStalled(id);
+    await attachStalled(connection, id);
     const flood = capture(porter, { argv: ['cat', '/dev/zero'], env: plainEnv, cwd: '/' });
     flood.stdout.discard();
     // Long enough for the engine to be held up by the one who does not read: 20 MB, or two seconds next door.
@@ -115,8 +116,8 @@ describe('the engine', () => {
   it('also stops, when the host came by the relay and a second client is attached and does not read', async () => {
     const { id, engine } = await startBox();
     const porter = await greet(await engine.openRelay(id), 2);
-    await attachStalled(id);
-    await attachStalled(id);
+    await attachStalled(connection, id);
+    await attachStalled(connection, id);
     const { exec, stdout } = capture(porter, {
       argv: ['bash', '-c', 'head -c 20000000 /dev/zero; exec sleep 1000'],
       env: plainEnv,
@@ -161,16 +162,4 @@ async function floodedBox(): Promise<TestBox> {
   while (statSync(file).size < 1_000_000) await new Promise((resolve) => setImmediate(resolve));
   host.kill('SIGSTOP');
   return box;
-}
-
-async function attachStalled(id: string): Promise<void> {
-  const stalled = await connection.hijack({
-    method: 'POST',
-    path: `/containers/${id}/attach`,
-    query: { stream: true, stdout: true, stderr: true },
-  });
-  stalled.pause();
-  onTestFinished(() => {
-    stalled.destroy();
-  });
 }

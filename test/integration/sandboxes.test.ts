@@ -11,6 +11,7 @@ import { createBody } from '../../src/protocol/requests.ts';
 import type { SandboxState } from '../../src/protocol/states.ts';
 import type { Sandbox } from '../../src/sandboxes/sandbox.ts';
 import type { Sandboxes } from '../../src/sandboxes/sandboxes.ts';
+import { attachStalled } from '../support/attach-stalled.ts';
 import { testEngine } from '../support/engine.ts';
 import { openSandboxes, runInSandbox, startInSandbox } from '../support/sandboxes.ts';
 
@@ -68,6 +69,41 @@ describe('a sandbox', () => {
     expect(first.stdout.data).toMatch(/^sally\n\/home\/sally\n64\d\d\d\n$/);
     const second = await runInSandbox(two, ['id', '-u']);
     expect(second.stdout.data.trim()).not.toBe(first.stdout.data.trim().split('\n')[2]);
+  });
+
+  test('leaves the attached stream: then nobody who attaches and does not read can hold it', async () => {
+    const { make, reports } = await openSandboxes();
+    const box = await make();
+    // Half of it before, half of it after.
+    const { stdout } = await runInSandbox(box, [
+      'sh',
+      '-c',
+      'for i in $(seq 30); do echo $i; sleep 0.1; done',
+    ]);
+    expect(stdout.data).toBe(Array.from({ length: 30 }, (_, index) => `${index + 1}\n`).join(''));
+    expect(box.record.epoch).toBe(2);
+    const { connection } = testEngine();
+    await attachStalled(connection, String(box.record.containerId));
+    const flood = await runInSandbox(box, ['head', '-c', '20000000', '/dev/zero']);
+    expect(flood.stdout.total_bytes).toBe(20_000_000);
+    const began = performance.now();
+    await box.stop(1000);
+    expect(performance.now() - began).toBeLessThan(2000);
+    expect(reports).toEqual([]);
+  });
+
+  test('does not leave the attached stream while files are under way', async () => {
+    const { make, reports } = await openSandboxes();
+    const box = await make();
+    const watch = (await box.files()).watch('/tmp');
+    expect((await watch.next()).value).toMatchObject({ kind: 'ready' });
+    await runInSandbox(box, ['sh', '-c', 'sleep 2.5; touch /tmp/file']);
+    expect((await watch.next()).value).toMatchObject({ path: Buffer.from('file') });
+    expect(box.record.epoch).toBe(1);
+    await watch.return(undefined);
+    await runInSandbox(box, ['sleep', '2.5']);
+    expect(box.record.epoch).toBe(2);
+    expect(reports).toEqual([]);
   });
 
   test('[G5] ends a command and all that it started at its deadline', async () => {

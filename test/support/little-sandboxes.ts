@@ -246,7 +246,6 @@ export class LittleSandbox implements SandboxSurface {
 export class LittleSandboxes implements SandboxesSurface {
   readonly events: EventLogFiles;
   readonly all: LittleSandbox[] = [];
-  readonly engineReachable = true;
   kept: boolean | undefined;
   /** Given to what is created next. */
   making: Promise<void> = Promise.resolve();
@@ -270,6 +269,10 @@ export class LittleSandboxes implements SandboxesSurface {
       await rm(folder, { recursive: true, force: true });
     };
     return { sandboxes, folder, close };
+  }
+
+  async engineReachable(): Promise<boolean> {
+    return true;
   }
 
   list(): readonly LittleSandbox[] {

@@ -11,7 +11,7 @@ export const healthRoutes = [
     summary: 'Whether the daemon and its engine answer, and which ones they are',
     answers: { 200: healthView },
     always: true,
-    handle: ({ services }) => json(services.health()),
+    handle: async ({ services }) => json(await services.health()),
   }),
   route({
     method: 'GET',
