@@ -30,7 +30,7 @@ export function exitCodeOf(exec: ExecView): number {
 
 /** As Docker and the shells have it: 127 for a program that is not there, 126 for one that may not be executed. */
 function notStarted({ argv, error }: ExecView): number {
-  note(`${argv[0] ?? 'the command'}: ${error?.message ?? 'it could not be started'}`);
+  note(error?.message ?? `${argv[0] ?? 'the command'} could not be started`);
   if (error !== undefined) note(error.advice);
   return error?.details['errno'] === ENOENT ? exitCode.notFound : exitCode.notExecutable;
 }

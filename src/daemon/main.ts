@@ -164,8 +164,8 @@ async function listenOnPort(
 
 /** The first signal stops the sandboxes and then the daemon; the second ends the process. */
 function stopOnSignals(daemon: Daemon, log: Logger): void {
+  let asked = false;
   for (const name of ['SIGTERM', 'SIGINT'] as const) {
-    let asked = false;
     process.on(name, () => {
       if (asked) process.exit(1);
       asked = true;

@@ -26,6 +26,15 @@ describe('passwd', () => {
     expect(passwd(before)).toBe(after);
   });
 
+  it('calls nobody by that name (C2)', () => {
+    const nobody = { uid: 65534, gid: 65534, home: '/tmp', shell: '/bin/sh' };
+    const before = 'nobody:*:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\nsally:x:7:7::/:\n';
+    expect(passwdWithUser(Buffer.from(before), nobody).toString()).toBe(
+      'nobody:x:65534:65534:Sallyport:/tmp:/bin/sh\nsally:x:7:7::/:\n',
+    );
+    expect(groupWithUser(Buffer.from(''), 65534).toString()).toBe('nogroup:x:65534:\n');
+  });
+
   it('keeps bytes that are no text', () => {
     const odd = Buffer.from([0xff, 0x00, 0xc3, 0x28, 0x0d, 0x0a]);
     expect(passwdWithUser(odd, user)).toEqual(Buffer.concat([odd, Buffer.from(ours)]));

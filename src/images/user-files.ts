@@ -3,7 +3,7 @@
  * what is in these files was written by whoever made the image, and need not even be text.
  */
 
-export const userName = 'sally';
+import { groupName, userName } from '../policy/user-names.ts';
 
 export interface UserEntry {
   readonly uid: number;
@@ -13,25 +13,31 @@ export interface UserEntry {
 }
 
 export function passwdWithUser(current: Buffer, user: UserEntry): Buffer {
-  const line = `${userName}:x:${user.uid}:${user.gid}:Sallyport:${user.home}:${user.shell}`;
-  return withEntry(current, user.uid, line);
+  const name = userName(user.uid);
+  const line = `${name}:x:${user.uid}:${user.gid}:Sallyport:${user.home}:${user.shell}`;
+  return withEntry(current, user.uid, { name, line });
 }
 
 export function groupWithUser(current: Buffer, gid: number): Buffer {
-  return withEntry(current, gid, `${userName}:x:${gid}:`);
+  const name = groupName(gid);
+  return withEntry(current, gid, { name, line: `${name}:x:${gid}:` });
 }
 
 /** In the place of the first entry of this id, else at the end. Others of this id or of our name would answer for it. */
-function withEntry(current: Buffer, id: number, entry: string): Buffer {
+function withEntry(
+  current: Buffer,
+  id: number,
+  entry: { readonly name: string; readonly line: string },
+): Buffer {
   const lines = splitLines(current.toString('latin1'));
   const kept: string[] = [];
-  const written = Buffer.from(entry, 'utf8').toString('latin1');
+  const written = Buffer.from(entry.line, 'utf8').toString('latin1');
   let isIn = false;
   for (const line of lines) {
     if (idOf(line) === id) {
       if (!isIn) kept.push(`${written}\n`);
       isIn = true;
-    } else if (line.split(':', 1)[0] !== userName) kept.push(line);
+    } else if (line.split(':', 1)[0] !== entry.name) kept.push(line);
   }
   if (!isIn) {
     const last = kept.at(-1);

@@ -16,7 +16,7 @@ import { hashInputs } from './recipe.ts';
 import { groupWithUser, passwdWithUser } from './user-files.ts';
 
 /** Raise it when the same inputs shall give another image. */
-const layoutVersion = 1;
+const layoutVersion = 2;
 const repository = 'sallyport-user';
 const maxFileBytes = 2 ** 20;
 

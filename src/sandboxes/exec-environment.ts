@@ -1,5 +1,6 @@
 /** The whole environment of a command: the image's, then the sandbox's, then the call's. Nothing of the host's (C5). */
 
+import { userName } from '../policy/user-names.ts';
 import type { SandboxRecord } from './records.ts';
 
 const posixPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
@@ -16,7 +17,7 @@ export function execEnvironment(
     ...record.imageEnv,
     // An image knows nothing of this user.
     HOME: record.plan.user.home,
-    USER: 'sally',
+    USER: userName(record.plan.user.uid),
     ...record.spec.envs,
     ...call,
   };
