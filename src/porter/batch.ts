@@ -21,8 +21,17 @@ export class Batch {
   add(bytes: number): void {
     this.#bytes += bytes;
     if (this.#bytes >= stepBytes) this.flush();
-    else if (this.#bytes >= promptBytes) this.#turn ??= setImmediate(() => this.flush());
+    else if (this.#bytes >= promptBytes) this.#turn ??= setImmediate(() => this.#afterTurn(0));
     else this.#timer ??= setTimeout(() => this.flush(), momentMs);
+  }
+
+  /** While every turn brings more, a large amount will be reached soon; when one does not, somebody may be waiting. */
+  #afterTurn(before: number): void {
+    if (this.#bytes === before) this.flush();
+    else {
+      const seen = this.#bytes;
+      this.#turn = setImmediate(() => this.#afterTurn(seen));
+    }
   }
 
   flush(): void {
