@@ -6,7 +6,7 @@ import { withHome } from './daemon-home.ts';
 import { type Contender, compete, makeReport, present } from './harness.ts';
 
 export async function main(args: readonly string[]): Promise<number> {
-  const rounds = numberOption(args, 'rounds', 20);
+  const rounds = numberOption(args, 'rounds', 60);
   const engine = await openBenchEngine();
   await withPorter(engine, async (porter) => {
     await withHome(engine, async ({ start, docker }) => {

@@ -1,6 +1,6 @@
 /** The commands of one sandbox: starts them, finds them, and brings them through every new connection. */
 
-import { randomBytes } from 'node:crypto';
+import { randomPortion } from '../lib/random-pool.ts';
 import type { KnownExec, Porter } from '../porter/porter.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import { type ExecId, execIdFrom } from '../protocol/ids.ts';
@@ -52,7 +52,7 @@ export class SandboxExecs {
     body: ExecBody,
     how: { readonly main?: boolean } = {},
   ): BoxExec {
-    const id = execIdFrom(randomBytes(12));
+    const id = execIdFrom(randomPortion(12));
     const { argv, tty } = body;
     const [program, ...rest] = argv;
     if (program === undefined) throw new SallyportError('exec_invalid', 'no program was named');

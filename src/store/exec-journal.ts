@@ -22,6 +22,7 @@ export const journalLimits: JournalLimits = { bytes: 4 * 2 ** 20, ended: 1000 };
 
 /** Writing it anew leaves room for a while, or every further exec would do it again. */
 const keptShare = 0.75;
+const heldMs = 1000;
 
 const recordSchema = z.looseObject({
   id: z.string().refine(isExecId),
@@ -46,6 +47,8 @@ export class ExecJournal {
   readonly #records = new Map<ExecId, ExecRecord>();
   #compactAt: number;
   #ended = 0;
+  #file: AppendFile | undefined;
+  #closing: NodeJS.Timeout | undefined;
 
   constructor(path: string, onDropped: (exec: ExecId) => void, limits: JournalLimits = journalLimits) {
     this.#path = path;
@@ -67,17 +70,26 @@ export class ExecJournal {
   }
 
   save(record: ExecRecord): void {
-    // Opened for each line: there may be a thousand sandboxes, and descriptors are scarcer than time here.
-    const file = new AppendFile(this.#path);
-    let bytes: number;
-    try {
-      file.append(JSON.stringify(record));
-      bytes = file.bytes;
-    } finally {
-      file.close();
-    }
+    const file = this.#open();
+    file.append(JSON.stringify(record));
     this.#keep(record);
-    if (bytes > this.#compactAt || this.#ended > this.#limits.ended) this.#compact();
+    if (file.bytes > this.#compactAt || this.#ended > this.#limits.ended) this.#compact();
+  }
+
+  /** The next line opens it again. */
+  close(): void {
+    clearTimeout(this.#closing);
+    this.#closing = undefined;
+    this.#file?.close();
+    this.#file = undefined;
+  }
+
+  /** Held while one command follows another: there may be a thousand sandboxes, and few of them are busy. */
+  #open(): AppendFile {
+    this.#file ??= new AppendFile(this.#path);
+    if (this.#closing === undefined) this.#closing = setTimeout(() => this.close(), heldMs).unref();
+    else this.#closing.refresh();
+    return this.#file;
   }
 
   #keep(record: ExecRecord): void {
@@ -102,6 +114,7 @@ export class ExecJournal {
       bytes += Buffer.byteLength(line);
       kept.push(line);
     }
+    this.close();
     replaceFile(this.#path, kept.toReversed().join(''));
     // Records that all must stay may be longer than the limit.
     this.#compactAt = Math.max(this.#limits.bytes, bytes / keptShare);

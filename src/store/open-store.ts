@@ -58,6 +58,7 @@ class Store implements SandboxStore {
   }
 
   async remove(id: SandboxId): Promise<void> {
+    this.#journals.get(id)?.close();
     this.#journals.delete(id);
     await this.#logs.closeAllOf(id);
     await this.#records.remove(id);
@@ -98,6 +99,7 @@ class Store implements SandboxStore {
     this.events.close();
     await this.#logs.closeAll();
     await Promise.all(this.#removals);
+    for (const journal of this.#journals.values()) journal.close();
     this.#audit.close();
   }
 
