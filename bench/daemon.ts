@@ -6,7 +6,7 @@ import { withHome } from './daemon-home.ts';
 import { type Contender, compete, makeReport, present } from './harness.ts';
 
 export async function main(args: readonly string[]): Promise<number> {
-  const rounds = numberOption(args, 'rounds', 60);
+  const rounds = numberOption(args, 'rounds', 15);
   const engine = await openBenchEngine();
   await withPorter(engine, async (porter) => {
     await withHome(engine, async ({ start, docker }) => {
@@ -16,7 +16,7 @@ export async function main(args: readonly string[]): Promise<number> {
       const contenders: readonly Contender[] = [
         {
           name: 'box.exec by the daemon',
-          perRound: 25,
+          perRound: 100,
           once: async () => {
             const { exitCode } = await box.exec(['true']);
             if (exitCode !== 0) throw new Error(`true ended with ${exitCode}`);
@@ -24,7 +24,7 @@ export async function main(args: readonly string[]): Promise<number> {
         },
         {
           name: 'porter without a daemon',
-          perRound: 25,
+          perRound: 100,
           once: async () => {
             const exec = porter.exec({ argv: ['true'], env: benchEnv, cwd: '/' }, nowhere());
             await exec.result;
@@ -33,10 +33,10 @@ export async function main(args: readonly string[]): Promise<number> {
         },
         {
           name: 'box.exec of 1 KB of output',
-          perRound: 10,
+          perRound: 40,
           once: async () => void (await box.exec(['head', '-c', '1000', '/dev/zero'])),
         },
-        { name: 'docker exec', perRound: 3, once: () => docker('exec', container, 'true') },
+        { name: 'docker exec', perRound: 8, once: () => docker('exec', container, 'true') },
       ];
       const rows = await compete(contenders, rounds);
       present(makeReport('daemon', rows, await engine.versions()), args);

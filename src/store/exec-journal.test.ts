@@ -39,7 +39,7 @@ describe('the journal of execs', () => {
   it('stays bounded in execs and in bytes, and drops the oldest that ended', () => {
     const path = join(temporaryFolder(), 'execs.jsonl');
     const dropped: string[] = [];
-    const journal = new ExecJournal(path, (exec) => dropped.push(exec), { bytes: 20_000, ended: 20 });
+    const journal = new ExecJournal(path, ({ id }) => dropped.push(id), { bytes: 20_000, ended: 20 });
     journal.save(execRecord(box, 0));
     for (let seed = 1; seed <= 200; seed++) {
       journal.save(execRecord(box, seed));

@@ -42,7 +42,7 @@ const recordSchema = z.looseObject({
 export class ExecJournal {
   readonly #path: string;
   readonly #limits: JournalLimits;
-  readonly #onDropped: (exec: ExecId) => void;
+  readonly #onDropped: (exec: ExecRecord) => void;
   /** In the order in which they began. */
   readonly #records = new Map<ExecId, ExecRecord>();
   #compactAt: number;
@@ -50,7 +50,7 @@ export class ExecJournal {
   #file: AppendFile | undefined;
   #closing: NodeJS.Timeout | undefined;
 
-  constructor(path: string, onDropped: (exec: ExecId) => void, limits: JournalLimits = journalLimits) {
+  constructor(path: string, onDropped: (exec: ExecRecord) => void, limits: JournalLimits = journalLimits) {
     this.#path = path;
     this.#limits = limits;
     this.#onDropped = onDropped;
@@ -100,14 +100,14 @@ export class ExecJournal {
 
   #compact(): void {
     const kept: string[] = [];
-    const dropped: ExecId[] = [];
+    const dropped: ExecRecord[] = [];
     let bytes = 0;
     let ended = 0;
     for (const record of this.records.toReversed()) {
       const line = `${JSON.stringify(record)}\n`;
       const fits = bytes + line.length <= this.#limits.bytes * keptShare;
       if (hasEnded(record) && (!fits || ended + 1 > this.#limits.ended * keptShare)) {
-        dropped.push(record.id);
+        dropped.push(record);
         continue;
       }
       ended += Number(hasEnded(record));
@@ -119,9 +119,9 @@ export class ExecJournal {
     // Records that all must stay may be longer than the limit.
     this.#compactAt = Math.max(this.#limits.bytes, bytes / keptShare);
     this.#ended = ended;
-    for (const id of dropped) {
-      this.#records.delete(id);
-      this.#onDropped(id);
+    for (const record of dropped) {
+      this.#records.delete(record.id);
+      this.#onDropped(record);
     }
   }
 }

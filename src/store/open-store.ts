@@ -107,7 +107,7 @@ class Store implements SandboxStore {
     const known = this.#journals.get(id);
     if (known) return known;
     const path = join(this.#records.folderOf(id), 'execs.jsonl');
-    const journal = new ExecJournal(path, (exec) => this.#dropExec(id, exec));
+    const journal = new ExecJournal(path, (exec) => this.#dropExec(exec));
     this.#journals.set(id, journal);
     return journal;
   }
@@ -118,10 +118,12 @@ class Store implements SandboxStore {
     return join(this.#records.folderOf(sandbox), 'execs', exec);
   }
 
-  #dropExec(sandbox: SandboxId, exec: ExecId): void {
-    const removal = this.#removeLog(sandbox, exec).finally(() => this.#removals.delete(removal));
+  #dropExec({ sandboxId, id, stdoutBytes, stderrBytes }: ExecRecord): void {
+    // One that said nothing has no folder.
+    const removed = stdoutBytes + stderrBytes === 0 ? this.#logs.close(id) : this.#removeLog(sandboxId, id);
+    const removal = removed.finally(() => this.#removals.delete(removal));
     this.#removals.add(removal);
-    this.#options.onExecDropped?.(sandbox, exec);
+    this.#options.onExecDropped?.(sandboxId, id);
   }
 
   async #removeLog(sandbox: SandboxId, exec: ExecId): Promise<void> {
