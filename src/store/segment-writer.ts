@@ -1,11 +1,11 @@
 /**
  * Writes to one segment, data before index. What it was told to write is known to the segment only when both are done.
  *
- * Data is written on another thread. Opening and closing is done here: it is short, and most commands print a few lines, whose
- * time would go into waiting for threads.
+ * Much data is written on another thread. Opening, closing and a few lines are done here: that is short, and most commands print no
+ * more, whose time would go into waiting for threads.
  */
 
-import { closeSync, openSync, writev } from 'node:fs';
+import { closeSync, constants, openSync, writev, writevSync } from 'node:fs';
 import {
   addRun,
   dataFile,
@@ -16,8 +16,9 @@ import {
   type Segment,
   startLine,
 } from './segment.ts';
-import { errno } from './state-failure.ts';
 import { fileMode } from './state-folder.ts';
+
+const mostHereBytes = 16 * 1024;
 
 export interface Chunk {
   readonly run: Run;
@@ -73,12 +74,7 @@ function joined(chunks: readonly Chunk[]): Run[] {
 
 /** Not for appending: a position is given with every write, so that what a failed one left behind is overwritten. */
 function openForWriting(path: string): number {
-  try {
-    return openSync(path, 'r+');
-  } catch (error) {
-    if (errno(error) !== 'ENOENT') throw error;
-    return openSync(path, 'wx', fileMode);
-  }
+  return openSync(path, constants.O_RDWR | constants.O_CREAT, fileMode);
 }
 
 async function writeAll(fd: number, buffers: readonly Buffer[], position: number): Promise<void> {
@@ -96,8 +92,10 @@ async function writeAll(fd: number, buffers: readonly Buffer[], position: number
 }
 
 /** A disk that fills up takes a part first; the next attempt then says why. */
-function writeSome(fd: number, buffers: readonly Buffer[], position: number): Promise<number> {
-  return new Promise((resolve, reject) => {
+async function writeSome(fd: number, buffers: readonly Buffer[], position: number): Promise<number> {
+  const bytes = buffers.reduce((sum, buffer) => sum + buffer.length, 0);
+  if (bytes <= mostHereBytes) return writevSync(fd, buffers, position);
+  return await new Promise((resolve, reject) => {
     writev(fd, buffers, position, (error, written) => {
       if (error) reject(error);
       else resolve(written);
