@@ -21,6 +21,8 @@ export function stoppable<T>(source: Stoppable<T>): AsyncIterableIterator<T> {
     stopped = true;
     source.signal?.removeEventListener('abort', stop);
     controller.abort();
+    // One that stands at a value has files open, and nobody need ask it again.
+    generator.return().catch(() => {});
     source.onStop?.();
   };
   if (source.signal?.aborted) stop();
