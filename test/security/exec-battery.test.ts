@@ -267,6 +267,21 @@ describe('[G5] much output', () => {
     expect(log.length - (dropped?.[0].length ?? 0) + Number(dropped?.[1])).toBe(total);
   });
 
+  test.runIf(full)(
+    '10 GiB that nobody reads along are kept as head and tail, in bounded memory',
+    async () => {
+      const daemon = await (await daemonHome()).start();
+      await using box = await makeSandbox(daemon);
+      const before = await processFigures(pidOf(daemon));
+      const bytes = 10 * 2 ** 30;
+      const outcome = await box.exec(['head', '-c', String(bytes), '/dev/zero'], { timeoutMs: 900_000 });
+      expect(outcome).toMatchObject({ exitCode: 0, truncated: true, totalBytes: { stdout: bytes } });
+      const after = await processFigures(pidOf(daemon));
+      expect(after.rssBytes - before.rssBytes).toBeLessThan(100 * 2 ** 20);
+    },
+    900_000,
+  );
+
   test('a reader that comes late gets every byte as well, and whoever only waits holds nobody up', async () => {
     const home = await daemonHome();
     const daemon = await home.start();
