@@ -277,6 +277,8 @@ const reasonOf = (error: unknown): string => (error instanceof Error ? error.mes
 const outside: Readonly<Record<number, string>> = {
   143: 'the engine or its user told it to end',
   137: 'the engine, its user or the kernel killed it',
+  // What an engine says of a box that ended while the engine was not there.
+  255: 'the engine was away',
 };
 
 function howItEnded({ exitCode, oomKilled }: BoxState, meanwhile: string | undefined): string {
