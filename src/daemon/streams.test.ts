@@ -214,9 +214,14 @@ describe('the log of a command', () => {
     expect(await read('stream=stderr')).toBe('two ');
     expect(await read('tail=7')).toBe('o three');
     expect(await read('stream=stdout&tail=6')).toBe(' three');
-    const following = read('follow=true&tail=5');
+    const { socketPath } = daemon;
+    const asked = request({ socketPath, path: `${path}/logs?follow=true&tail=5` }).end();
+    const [following] = (await once(asked, 'response')) as [IncomingMessage];
+    const pieces = following[Symbol.asyncIterator]();
+    expect(String((await pieces.next()).value)).toBe('three');
     await exec.print('stdout', Buffer.from(' four'));
     await exec.exit(0);
-    expect(await following).toBe('three four');
+    expect(String((await pieces.next()).value)).toBe(' four');
+    expect((await pieces.next()).done).toBe(true);
   });
 });
