@@ -233,9 +233,12 @@ function boxesOn(name: 'docker' | 'podman', get: () => Engine): void {
   });
 
   describe('binds', () => {
+    // Root can give a folder to somebody; anyone else has their own only.
+    const [uid = 0, gid = 0] =
+      process.getuid?.() === 0 ? [1234, 1234] : [process.getuid?.(), process.getgid?.()];
     const run = async (mounts: readonly BoxMount[], script: string): Promise<string> => {
       const { engine } = get();
-      const { porter } = await startBox(engine, newOwner(), { mounts, user: { uid: 1234, gid: 1234 } });
+      const { porter } = await startBox(engine, newOwner(), { mounts, user: { uid, gid } });
       const { stdout, stderr } = await runIn(porter, ['sh', '-c', script]);
       return stdout + stderr;
     };
@@ -247,7 +250,7 @@ function boxesOn(name: 'docker' | 'podman', get: () => Engine): void {
 
     it('[A11][O8] are writable for the user of the box when they should be, and only then', async () => {
       const [open, closed] = [folder(), folder()];
-      for (const path of [open, closed]) chownSync(path, 1234, 1234);
+      for (const path of [open, closed]) chownSync(path, uid, gid);
       const text = await run(
         [
           { source: open, target: '/workspace', writable: true },
