@@ -387,26 +387,31 @@ static bool kill_all(struct exec *e, uint32_t *found) {
 
 static void keep_killing(struct exec *e, uint64_t now_ms) {
   /* Nothing is left to be killed: the end need not wait for the grace. */
-  if (is_gone(e)) e->kill_ms = 0;
+  if (is_gone(e)) e->kill_ms = e->supervisor_until_ms = 0;
   if (e->kill_ms == 0 || now_ms < e->kill_ms) return;
   uint32_t found;
   bool whole = kill_all(e, &found);
   if (found > e->killed) e->killed = found;
+  e->kill_ms = now_ms + KILL_AGAIN_MS;
   if (found > 0 || !whole) {
-    e->kill_ms = now_ms + KILL_AGAIN_MS;
+    e->supervisor_until_ms = 0;
     return;
   }
-  e->kill_ms = 0;
   if (e->lost) {
+    e->kill_ms = 0;
     e->lost = false;
     notice(NOTICE_SUPERVISOR_LOST, e->killed, "a supervisor was killed");
-  } else e->supervisor_until_ms = now_ms + SUPERVISOR_PATIENCE_MS;
+    return;
+  }
+  /* A walk over /proc may miss one that is born while it goes on. The supervisor misses none: all are its children in the end. */
+  if (e->supervisor_until_ms == 0) e->supervisor_until_ms = now_ms + SUPERVISOR_PATIENCE_MS;
 }
 
 /* All are dead, and still the supervisor says nothing: then it is not what it was. */
 static void keep_supervisor(struct exec *e, uint64_t now_ms) {
   if (e->supervisor_until_ms == 0 || now_ms < e->supervisor_until_ms) return;
   e->supervisor_until_ms = 0;
+  e->kill_ms = 0;
   if (e->report.fd >= 0) kill(e->supervisor, SIGKILL);
 }
 

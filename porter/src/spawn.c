@@ -125,11 +125,14 @@ static void on_parent_gone(int signal_number) {
   }
   /* Anybody inside may send this; only the death of the parent changes it. */
   if (getppid() == porter) return;
-  for (uint32_t found = 1; !tree_kill(getpid(), &found) || found > 0;) {
+  for (;;) {
+    uint32_t found;
+    tree_kill(getpid(), &found);
     while (waitpid(-1, NULL, WNOHANG) > 0) continue;
+    /* A walk may miss one that is born meanwhile; the kernel knows of every child. */
+    if (!anything_left()) _exit(0);
     nanosleep(&(struct timespec){.tv_nsec = 1000 * 1000}, NULL);
   }
-  _exit(0);
 }
 
 static void end_with_porter(sigset_t *blocked) {
