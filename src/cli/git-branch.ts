@@ -54,7 +54,6 @@ async function run(git: Git, args: readonly string[], input?: Buffer): Promise<R
     ...git.environment,
     GIT_NO_LAZY_FETCH: '1',
     GIT_TERMINAL_PROMPT: '0',
-    GIT_LITERAL_PATHSPECS: '1',
     LC_ALL: 'C',
   };
   const child = spawn('git', ['-C', git.folder, ...harmless, ...args], { env, stdio: 'pipe' });
@@ -175,6 +174,9 @@ async function trackedPaths(git: Git, prefix: Buffer): Promise<ReadonlyMap<strin
   return known;
 }
 
+/** So that no name is taken for one of git's patterns, which begin with a colon. */
+const here = Buffer.from('./');
+
 /** Without what git would not add either: what is ignored, and what is inside of another repository. */
 async function sorted(
   git: Git,
@@ -184,7 +186,7 @@ async function sorted(
   const modules = [...tracked].filter(([, { mode }]) => mode === '160000').map(([path]) => `${path}/`);
   const isTracked = ({ path }: BranchEntry): boolean => tracked.has(path.toString('latin1'));
   const unknown = entries.filter((entry) => !isTracked(entry) && entry.now !== undefined);
-  const asked = Buffer.concat(unknown.flatMap(({ path }) => [path, Buffer.from([0])]));
+  const asked = Buffer.concat(unknown.flatMap(({ path }) => [here, path, Buffer.from([0])]));
   const answer = unknown.length === 0 ? undefined : await run(git, ['check-ignore', '-z', '--stdin'], asked);
   if (answer !== undefined && answer.code > 1)
     throw new SallyportError('git_failed', `git check-ignore failed: ${answer.stderr.trim()}`);
@@ -194,7 +196,7 @@ async function sorted(
     const path = entry.path.toString('latin1');
     const isInModule = modules.some((module) => path.startsWith(module));
     if (isInModule) leftOut.push({ path: entry.path, why: 'it is in a submodule' });
-    else if (ignored.has(path)) leftOut.push({ path: entry.path, why: 'git ignores it' });
+    else if (ignored.has(`${here}${path}`)) leftOut.push({ path: entry.path, why: 'git ignores it' });
     else return entry.now !== undefined || isTracked(entry);
     return false;
   });

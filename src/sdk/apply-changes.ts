@@ -150,9 +150,7 @@ async function stage(
   const failed = new AbortController();
   const worker = async (): Promise<void> => {
     for (const [index, step] of waiting) {
-      if (failed.signal.aborted) return;
-      if (signal?.aborted === true)
-        throw new SallyportError('cancelled', 'nothing was written: it was cancelled');
+      if (failed.signal.aborted || signal?.aborted === true) return;
       const { after } = step.change;
       const at = join(staging, String(index));
       if (after?.kind === 'symlink') await symlink(after.linkTarget ?? '', at);
@@ -160,10 +158,15 @@ async function stage(
     }
   };
   const work = Array.from({ length: fetchesAtOnce }, async () => {
-    await worker().finally(() => failed.abort());
+    await worker().catch((error: unknown) => {
+      failed.abort();
+      throw error;
+    });
   });
   // All of them are over before anybody removes what they wrote.
   await Promise.allSettled(work);
+  if (signal?.aborted === true)
+    throw new SallyportError('cancelled', 'it was cancelled, and nothing was written');
   await Promise.all(work);
 }
 
