@@ -12,9 +12,9 @@ const mayImport = {
   config: ['protocol', 'policy'],
   daemon: ['protocol', 'policy', 'porter', 'sandboxes', 'engines/docker', 'images', 'setup', 'store'],
   // The codec of file trees is shared by both ends of the API.
-  sdk: ['protocol', 'porter/tree-records', 'porter/tree-stream'],
+  sdk: ['protocol', 'porter/tree-records', 'porter/tree-stream', 'policy/protected-names'],
   setup: ['engines/docker', 'images', 'protocol', 'sandboxes/ports', 'porter/binary'],
-  cli: ['protocol', 'sdk', 'config', 'setup', 'daemon/in-process', 'policy/names'],
+  cli: ['protocol', 'sdk', 'config', 'setup', 'daemon/in-process', 'policy/names', 'policy/protected-names'],
 };
 
 const forbidden = Object.entries(mayImport).map(([folder, allowed]) => ({

@@ -5,6 +5,7 @@
  * route does not know is refused, like an unknown key of a body.
  */
 
+import { isTreePath } from '../porter/tree-records.ts';
 import { SallyportError } from '../protocol/errors.ts';
 
 export interface QueryField<T> {
@@ -117,6 +118,21 @@ export function path(description: string): QueryField<Buffer> {
       if (value[0] !== 0x2f) throw new Refusal('must be absolute inside the sandbox');
       if (value.includes(0)) throw new Refusal('contains a NUL');
       if (value.length > 4095) throw new Refusal('is longer than 4095 bytes');
+      return value;
+    },
+  };
+}
+
+/** Relative, without `.` and `..`, and any bytes but NUL. */
+export function treePath(description: string): QueryField<Buffer> {
+  return {
+    description: `${description} Relative; percent-encoded bytes.`,
+    required: true,
+    schema: { type: 'string', format: 'byte-path' },
+    read: (values) => {
+      const value = one(values);
+      if (value === undefined) throw new Refusal('is missing');
+      if (!isTreePath(value)) throw new Refusal('must be relative, without empty, `.` and `..` parts');
       return value;
     },
   };

@@ -8,7 +8,9 @@ import type { BoxRequest } from '../protocol/box.ts';
 import type { CreateBody, ExecBody } from '../protocol/requests.ts';
 import type { SandboxState } from '../protocol/states.ts';
 import type { ExecResultView, ExecView, SandboxView, StatsView, VerifyView } from '../protocol/views.ts';
+import type { CopiedFolder } from '../sandboxes/copied-workspace.ts';
 import type { EventLog, ExecLog } from '../sandboxes/ports.ts';
+import type { BroughtBack, WorkspaceChange } from '../sandboxes/workspace-changes.ts';
 
 export interface PrunedSandbox {
   readonly id: string;
@@ -44,6 +46,11 @@ export interface SandboxSurface {
   execs(): readonly ExecSurface[];
   getExec(reference: string): ExecSurface;
   files(): Promise<Files>;
+  changes(
+    signal?: AbortSignal,
+  ): Promise<{ readonly folder: CopiedFolder; readonly changes: readonly WorkspaceChange[] }>;
+  baseContent(path: Buffer): Promise<Buffer>;
+  moveBaseline(news: readonly BroughtBack[]): Promise<void>;
   stats(): Promise<StatsView>;
   verify(): Promise<VerifyView>;
   hold(): () => void;

@@ -208,7 +208,33 @@ export const errorRegistry = {
   sandbox_changed: {
     kind: 'conflict',
     summary: 'The sandbox holds changes that were not brought back.',
-    advice: 'Copy them out first, or remove it with `--force`.',
+    advice:
+      'Look at them with `sally diff`, bring them back with `sally apply`, or remove it with `--force`.',
+  },
+  workspace_not_copied: {
+    kind: 'conflict',
+    summary: 'The sandbox has no copy of a folder, so there is nothing to compare or to bring back.',
+    advice: 'In live mode git shows on the host what changed.',
+  },
+  base_not_kept: {
+    kind: 'not_found',
+    summary: 'The content of a file as it was copied in is not kept.',
+    advice: 'Files of more than 8 MiB, and what is beyond 512 MiB in all, are known by their hash alone.',
+  },
+  apply_failed: {
+    kind: 'unavailable',
+    summary: 'A change of a sandbox could not be written to this machine.',
+    advice: 'Mend what the message names and call it again: what is done is found as done.',
+  },
+  git_failed: {
+    kind: 'conflict',
+    summary: 'Git could not make the branch.',
+    advice: 'Read what git says above; `--patch` and `--to` need no repository.',
+  },
+  changed_meanwhile: {
+    kind: 'conflict',
+    summary: 'A path changed while its change was brought back.',
+    advice: 'Call it again: what is done is found as done.',
   },
   isolation_missing: {
     kind: 'unsupported',

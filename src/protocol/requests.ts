@@ -76,3 +76,20 @@ export const removeFileBody = z.strictObject({ path: filePath, recursive: z.bool
 export const renameBody = z.strictObject({ from: filePath, to: filePath });
 export const symlinkBody = z.strictObject({ target: filePath, path: filePath });
 export const chmodBody = z.strictObject({ path: filePath, mode });
+
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
+/** What a path of the workspace's folder is on the host now, as it was brought back. */
+export const broughtBack = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('absent'), path: filePath }),
+  z.strictObject({ kind: z.literal('directory'), path: filePath }),
+  z.strictObject({ kind: z.literal('symlink'), path: filePath, target: filePath }),
+  z.strictObject({
+    kind: z.literal('file'),
+    path: filePath,
+    mode: z.number().int().min(0).max(0o777),
+    size: z.number().int().min(0),
+    sha256,
+  }),
+]);
+export const broughtBackBody = z.strictObject({ paths: z.array(broughtBack).max(5000) });
+export type BroughtBackInput = z.input<typeof broughtBackBody>;

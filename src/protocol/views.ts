@@ -134,6 +134,40 @@ export const watchView = z.strictObject({
 });
 export type WatchView = z.infer<typeof watchView>;
 
+const changeSide = z.strictObject({
+  /** `unknown`: neither of the others, or not to be read. */
+  kind: z.enum(['file', 'directory', 'symlink', 'unknown']),
+  /** Of a file: permission bits, size and hash. */
+  mode: z.number().int().optional(),
+  size: z.number().optional(),
+  sha256: z.string().optional(),
+  /** Of a link. Base64 as well where it is no UTF-8. */
+  link_target: z.string().optional(),
+  link_target_base64: z.string().optional(),
+  /** Of a file before: whether its content is kept. */
+  kept: z.boolean().optional(),
+});
+
+export const changeView = z.strictObject({
+  /** Relative to the workspace. Base64 as well where it is no UTF-8. */
+  path: z.string(),
+  path_base64: z.string().optional(),
+  change: z.enum(['added', 'changed', 'removed']),
+  /** As it was copied in. */
+  before: changeSide.optional(),
+  /** As it is inside now. */
+  after: changeSide.optional(),
+});
+export type ChangeView = z.infer<typeof changeView>;
+
+export const changesView = z.strictObject({
+  /** The folder of the host, and where its copy is. */
+  source: z.string(),
+  target: z.string(),
+  changes: z.array(changeView),
+});
+export type ChangesView = z.infer<typeof changesView>;
+
 export const statsView = z.strictObject({
   at: time,
   memory_bytes: z.number(),

@@ -70,7 +70,11 @@ async function copyIn(
     const message = `${path} was left out: it is neither a file, a folder nor a link`;
     store.events.append({ type: 'sandbox.note', sandbox_id: id, code: 'workspace_skipped', message });
   };
-  await store.saveManifest(id, await copyWorkspace(files, folder, { tell, skipped, signal }));
+  const pack = await store.openBaseline(id);
+  const copied = copyWorkspace(files, folder, { tell, skipped, signal, pack });
+  // The content is in its file before the manifest says where.
+  const manifest = await copied.finally(() => pack.close());
+  await store.saveManifest(id, manifest);
   checkpoint('create.copied');
 }
 

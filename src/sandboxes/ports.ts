@@ -170,6 +170,14 @@ export interface AuditLine {
   readonly durationMs: number;
 }
 
+export interface BaselineWriter {
+  /** Where the next byte will be. */
+  readonly bytes: number;
+  write(chunk: Uint8Array): Promise<void>;
+  /** All of it is in the file when this resolves. Idempotent. */
+  close(): Promise<void>;
+}
+
 export interface SandboxStore {
   readonly events: EventLog;
   load(): Promise<readonly SandboxRecord[]>;
@@ -179,6 +187,9 @@ export interface SandboxStore {
   /** What a copied workspace was like when it was put in. */
   saveManifest(id: SandboxId, manifest: Manifest): Promise<void>;
   loadManifest(id: SandboxId): Promise<Manifest | undefined>;
+  /** The content of what was copied in; goes on where the last writer ended. One writer at a time. */
+  openBaseline(id: SandboxId): Promise<BaselineWriter>;
+  readBaseline(id: SandboxId, offset: number, sizeBytes: number): AsyncIterable<Buffer>;
   /** All execs that are remembered of a sandbox, oldest first; the last word on each. */
   loadExecs(id: SandboxId): Promise<readonly ExecRecord[]>;
   /** A new exec, or news of one; safe when it returns. */

@@ -73,5 +73,5 @@ export interface ExecRecord {
   };
 }
 
-/** A tree as it was: path (its bytes as base64) to kind, mode, and the hash of a file or the target of a link. */
+/** A tree as it was: path (its bytes as base64) to its mark, as `baseline.ts` writes it. */
 export type Manifest = Readonly<Record<string, string>>;

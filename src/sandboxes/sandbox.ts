@@ -18,6 +18,7 @@ import type { SandboxState } from '../protocol/states.ts';
 import type { SandboxView, StatsView, VerifyView } from '../protocol/views.ts';
 import type { BoxExec } from './box-exec.ts';
 import { BoxKeeper } from './box-keeper.ts';
+import { type CopiedFolder, CopiedWorkspace, copiedFolder } from './copied-workspace.ts';
 import { LifeWatch } from './life-watch.ts';
 import { type Action, refusal, verdict } from './lifecycle.ts';
 import { MemoryDeaths } from './memory-deaths.ts';
@@ -28,7 +29,7 @@ import type { ExecRecord, SandboxRecord } from './records.ts';
 import { SandboxExecs } from './sandbox-execs.ts';
 import { sandboxView } from './sandbox-view.ts';
 import { verifyBox } from './verify.ts';
-import { requireNoChanges, type WorkspaceChanges, workspaceChanges } from './workspace-copy.ts';
+import { type BroughtBack, requireNoChanges, type WorkspaceChange } from './workspace-changes.ts';
 import type { SandboxWorld } from './world.ts';
 
 const probeTimeoutMs = 3000;
@@ -48,6 +49,7 @@ export class Sandbox {
   readonly #keeper: RecordKeeper;
   readonly #box: BoxKeeper;
   readonly #turns = new Serial();
+  readonly #baselineMoves = new Serial();
   readonly #execs: SandboxExecs;
   readonly #memory = new MemoryDeaths();
   readonly #clients: Presence;
@@ -215,14 +217,26 @@ export class Sandbox {
     return await verifyBox(await this.#usable(), this.record);
   }
 
-  /** What is different in a copied workspace from what was put in; undefined where there is none. */
-  async changes(): Promise<WorkspaceChanges | undefined> {
-    const { copy } = this.record.plan;
-    if (copy === undefined) return undefined;
-    const manifest = await this.#world.store.loadManifest(this.id);
+  /** What is different in a copied workspace from what was put in. */
+  async changes(
+    signal?: AbortSignal,
+  ): Promise<{ readonly folder: CopiedFolder; readonly changes: readonly WorkspaceChange[] }> {
+    const workspace = this.#workspace();
     await this.ensureRunning();
     const { files } = await this.#usable();
-    return await workspaceChanges(files, copy.target, manifest ?? {});
+    return { folder: workspace.folder, changes: await workspace.changes(files, signal) };
+  }
+
+  /** A file of a copied workspace as it was put in. */
+  async baseContent(path: Buffer): Promise<Buffer> {
+    return await this.#workspace().base(path);
+  }
+
+  /** These changes are on the host now: they count as put in. */
+  async moveBaseline(news: readonly BroughtBack[]): Promise<void> {
+    const workspace = this.#workspace();
+    await this.ensureRunning();
+    await workspace.moveBaseline((await this.#usable()).files, news);
   }
 
   /** A client is there until the returned function is called. */
@@ -325,9 +339,12 @@ export class Sandbox {
 
   async #requireNoChanges(): Promise<void> {
     await this.#settled();
-    if (this.record.containerId === undefined) return;
-    const changes = await this.changes();
-    if (changes !== undefined) requireNoChanges(this.record, changes);
+    if (this.record.containerId === undefined || copiedFolder(this.record) === undefined) return;
+    requireNoChanges(this.record, (await this.changes()).changes);
+  }
+
+  #workspace(): CopiedWorkspace {
+    return new CopiedWorkspace(this.record, this.#world.store, this.#baselineMoves);
   }
 
   async #onLost(error: SallyportError): Promise<void> {

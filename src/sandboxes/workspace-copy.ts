@@ -1,21 +1,16 @@
 /**
- * A workspace as a copy: puts the folder in, remembers what was put in, and tells what is different inside by now. The
+ * A workspace as a copy: puts the folder in and remembers what was put in, with the content of its files within bounds. The
  * folder of the host is only read.
  */
 
-import { createHash, type Hash } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { type HostEntry, hostTree } from '../lib/host-tree.ts';
 import type { Files } from '../porter/files.ts';
 import type { TreeSource } from '../porter/tree-stream.ts';
-import { SallyportError } from '../protocol/errors.ts';
-import type { Manifest, SandboxRecord } from './records.ts';
+import { keyOf, type Mark, placeFor, writeMark } from './baseline.ts';
+import type { BaselineWriter } from './ports.ts';
+import type { Manifest } from './records.ts';
 import type { Tell } from './world.ts';
-
-export interface WorkspaceChanges {
-  readonly added: readonly string[];
-  readonly changed: readonly string[];
-  readonly removed: readonly string[];
-}
 
 const progressEvery = 1000;
 /** What a copy keeps of a mode: a set-user-id bit means nothing inside. */
@@ -24,14 +19,20 @@ const modeBits = 0o777;
 export async function copyWorkspace(
   files: Files,
   folder: { readonly source: string; readonly target: string },
-  options: { readonly tell: Tell; readonly skipped: (path: string) => void; readonly signal: AbortSignal },
+  options: {
+    readonly tell: Tell;
+    readonly skipped: (path: string) => void;
+    readonly signal: AbortSignal;
+    /** Takes the content of the files. */
+    readonly pack: BaselineWriter;
+  },
 ): Promise<Manifest> {
   const manifest: Record<string, string> = {};
   let count = 0;
   async function* entries(): AsyncGenerator<TreeSource> {
     for await (const entry of hostTree(folder.source)) {
-      const source = sourceOf(entry, (mark) => {
-        manifest[keyOf(entry.path)] = mark;
+      const source = sourceOf(entry, options.pack, (mark) => {
+        manifest[keyOf(entry.path)] = writeMark(mark);
       });
       if (source === undefined) {
         options.skipped(entry.path.toString('utf8'));
@@ -51,84 +52,45 @@ export async function copyWorkspace(
   return manifest;
 }
 
-function sourceOf(entry: HostEntry, remember: (mark: string) => void): TreeSource | undefined {
+function sourceOf(
+  entry: HostEntry,
+  pack: BaselineWriter,
+  remember: (mark: Mark) => void,
+): TreeSource | undefined {
   const { path, mtimeNs } = entry;
   const mode = entry.mode & modeBits;
   switch (entry.kind) {
     case 'file': {
       const { sizeBytes } = entry;
-      const hash = createHash('sha256');
-      const chunks = hashed(entry.chunks(), hash, () => remember(`f ${mode} ${hash.digest('hex')}`));
+      const chunks = kept(entry.chunks(), pack, sizeBytes, (found) =>
+        remember({ kind: 'file', mode, sizeBytes, ...found }),
+      );
       return { kind: 'file', path, mode, mtimeNs, body: { sizeBytes, chunks } };
     }
     case 'directory':
-      remember('d');
+      remember({ kind: 'directory' });
       return { kind: 'directory', path, mode: mode | 0o700, mtimeNs };
     case 'link':
-      remember(`l ${entry.target.toString('base64')}`);
+      remember({ kind: 'link', target: entry.target });
       return { kind: 'link', path, target: entry.target, mtimeNs };
     case 'other':
       return undefined;
   }
 }
 
-async function* hashed(chunks: AsyncIterable<Buffer>, hash: Hash, done: () => void): AsyncGenerator<Buffer> {
+/** The same chunks, hashed and put into the pack as they pass. */
+async function* kept(
+  chunks: AsyncIterable<Buffer>,
+  pack: BaselineWriter,
+  sizeBytes: number,
+  done: (found: { readonly sha256: string; readonly keptAt?: number }) => void,
+): AsyncGenerator<Buffer> {
+  const hash = createHash('sha256');
+  const keptAt = placeFor(pack, sizeBytes);
   for await (const chunk of chunks) {
     hash.update(chunk);
+    if (keptAt !== undefined) await pack.write(chunk);
     yield chunk;
   }
-  done();
-}
-
-const keyOf = (path: Buffer): string => path.toString('base64');
-const shown = (key: string): string => Buffer.from(key, 'base64').toString('utf8');
-
-/** Compares what is inside now with what was put in. */
-export async function workspaceChanges(
-  files: Files,
-  target: string,
-  manifest: Manifest,
-  signal?: AbortSignal,
-): Promise<WorkspaceChanges> {
-  const missing = new Set(Object.keys(manifest));
-  const added: string[] = [];
-  const changed: string[] = [];
-  for await (const entry of files.getTree(target, signal === undefined ? {} : { signal })) {
-    const key = keyOf(entry.path);
-    const mode = entry.mode & modeBits;
-    const hash = createHash('sha256');
-    for await (const chunk of entry.body) hash.update(chunk);
-    const mark =
-      entry.kind === 'file'
-        ? `f ${mode} ${hash.digest('hex')}`
-        : entry.kind === 'link'
-          ? `l ${entry.target.toString('base64')}`
-          : entry.kind === 'directory'
-            ? 'd'
-            : '?';
-    if (!missing.delete(key)) added.push(shown(key));
-    else if (manifest[key] !== mark) changed.push(shown(key));
-  }
-  return { added, changed, removed: [...missing].map(shown) };
-}
-
-const shownPaths = 10;
-const reportedPaths = 200;
-
-export function requireNoChanges(
-  { name, plan }: Pick<SandboxRecord, 'name' | 'plan'>,
-  { added, changed, removed }: WorkspaceChanges,
-): void {
-  const paths = [...added, ...changed, ...removed];
-  if (paths.length === 0) return;
-  const more = paths.length > shownPaths ? ', …' : '';
-  const list = paths.slice(0, shownPaths).join(', ');
-  throw new SallyportError(
-    'sandbox_changed',
-    `sandbox ${name} has ${paths.length} changes that exist nowhere else: ${list}${more}`,
-    {
-      details: { sandbox: name, count: paths.length, paths: paths.slice(0, reportedPaths) },
-      advice: `Copy them out (\`sally cp ${name}:${plan.copy?.target ?? '/workspace'} DIR\`), or remove it with \`--force\`.`,
-    },
-  );
+  done({ sha256: hash.digest('hex'), ...(keptAt === undefined ? {} : { keptAt }) });
 }

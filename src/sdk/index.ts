@@ -1,8 +1,11 @@
 /** What programs import: `import { Sandbox } from 'sallyport'`. It speaks to the daemon and has nothing of it inside. */
 
 export { type ErrorCode, type ErrorKind, isSallyportError, SallyportError } from '../protocol/errors.ts';
+export type { ApplyOptions, ApplyResult } from './apply-changes.ts';
+export type { Conflict, LeftOut } from './apply-plan.ts';
 export type { ByteChannel } from './byte-channel.ts';
 export { type ConnectionOptions, DaemonClient } from './client.ts';
+export type { FileDiff } from './diff-changes.ts';
 export { type EventOptions, followEvents, type SandboxEvent } from './events.ts';
 export type { ExecProcess } from './exec-process.ts';
 export { CommandFailedError, type ExecInfo, type ExecOutcome } from './outcome.ts';
@@ -25,4 +28,5 @@ export type {
   SandboxFiles,
   WriteFileOptions,
 } from './sandbox-files.ts';
+export type { ChangeSide, WorkspaceChange, WorkspaceChanges } from './workspace-changes.ts';
 export type { SkippedEntry, WrittenTree } from './write-tree.ts';

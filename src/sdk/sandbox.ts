@@ -6,13 +6,16 @@ import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import type { CreateInput, ExecInput } from '../protocol/requests.ts';
 import type { SpecInput } from '../protocol/spec.ts';
 import type { ExecResultView, ExecView, SandboxView, StatsView, VerifyView } from '../protocol/views.ts';
+import { type ApplyOptions, type ApplyResult, applyChanges } from './apply-changes.ts';
 import { type Camelled, camelled, snaked } from './case.ts';
 import { type ConnectionOptions, DaemonClient, segment } from './client.ts';
+import { diffChanges, type FileDiff } from './diff-changes.ts';
 import { type EventOptions, followEvents, type SandboxEvent } from './events.ts';
 import { ExecProcess } from './exec-process.ts';
 import { CommandFailedError, type ExecInfo, type ExecOutcome, outcomeOf } from './outcome.ts';
 import { SandboxFiles } from './sandbox-files.ts';
 import { readAll } from './transport.ts';
+import { ChangeCalls, type WorkspaceChanges } from './workspace-changes.ts';
 
 export type SandboxInfo = Camelled<SandboxView>;
 export type SandboxSpec = Camelled<SpecInput>;
@@ -242,6 +245,22 @@ export class Sandbox implements AsyncDisposable {
     return camelled(await this.#client.json<VerifyView>('GET', `${this.#path}/verify`, options));
   }
 
+  /** What is different in a copied workspace from what was copied in. */
+  async changes(options: Cancel = {}): Promise<WorkspaceChanges> {
+    return await this.#changes().list(options);
+  }
+
+  /** The same as patches in git's format; folders and what is below `.git` are no part of them. */
+  async *diff(options: Cancel = {}): AsyncGenerator<FileDiff> {
+    const calls = this.#changes();
+    yield* diffChanges(calls, await calls.list(options), options);
+  }
+
+  /** Brings the changes back to the folder that was copied. With conflicts nothing is written, unless an option says so. */
+  async apply(options: ApplyOptions = {}): Promise<ApplyResult> {
+    return await applyChanges(this.#changes(), options);
+  }
+
   async stats(options: Cancel = {}): Promise<SandboxStats> {
     return camelled(await this.#client.json<StatsView>('GET', `${this.#path}/stats`, options));
   }
@@ -255,6 +274,10 @@ export class Sandbox implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#owned) await this.remove();
     this.disconnect();
+  }
+
+  #changes(): ChangeCalls {
+    return new ChangeCalls(this.#client, this.id);
   }
 
   #process(

@@ -6,9 +6,10 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ExecId, isExecId, type SandboxId } from '../protocol/ids.ts';
-import type { AuditLine, ExecLog, SandboxStore } from '../sandboxes/ports.ts';
+import type { AuditLine, BaselineWriter, ExecLog, SandboxStore } from '../sandboxes/ports.ts';
 import type { ExecRecord, Manifest, SandboxRecord } from '../sandboxes/records.ts';
 import { AuditFile } from './audit.ts';
+import { openPack, readPack } from './baseline-pack.ts';
 import { EventLogFiles } from './event-log.ts';
 import { ExecJournal } from './exec-journal.ts';
 import { ExecLogs } from './exec-logs.ts';
@@ -72,6 +73,14 @@ class Store implements SandboxStore {
     return await this.#records.loadManifest(id);
   }
 
+  async openBaseline(id: SandboxId): Promise<BaselineWriter> {
+    return await openPack(this.#packFile(id));
+  }
+
+  readBaseline(id: SandboxId, offset: number, sizeBytes: number): AsyncIterable<Buffer> {
+    return readPack(this.#packFile(id), offset, sizeBytes);
+  }
+
   async loadExecs(id: SandboxId): Promise<readonly ExecRecord[]> {
     const journal = this.#journal(id);
     await this.#removeOrphans(id, journal);
@@ -110,6 +119,10 @@ class Store implements SandboxStore {
     const journal = new ExecJournal(path, (exec) => this.#dropExec(exec));
     this.#journals.set(id, journal);
     return journal;
+  }
+
+  #packFile(id: SandboxId): string {
+    return join(this.#records.folderOf(id), 'baseline.pack');
   }
 
   #logFolder(sandbox: SandboxId, exec: ExecId): string {

@@ -229,6 +229,18 @@ export class LittleSandbox implements SandboxSurface {
     return this.fileSystem;
   }
 
+  async changes(): Promise<never> {
+    throw new SallyportError('workspace_not_copied', `sandbox ${this.name} has no copied workspace`);
+  }
+
+  async baseContent(): Promise<never> {
+    return await this.changes();
+  }
+
+  async moveBaseline(): Promise<never> {
+    return await this.changes();
+  }
+
   async stats() {
     return { at: new Date(0).toISOString(), memory_bytes: 1, memory_limit_bytes: 2, cpu_seconds: 3, pids: 4 };
   }

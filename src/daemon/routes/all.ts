@@ -2,6 +2,7 @@
 
 import type { Route } from '../route.ts';
 import { adminRoutes } from './admin.ts';
+import { changeRoutes } from './changes.ts';
 import { eventRoutes } from './events.ts';
 import { execRoutes } from './execs.ts';
 import { fileRoutes } from './files.ts';
@@ -13,6 +14,7 @@ export const allRoutes: readonly Route[] = [
   ...sandboxRoutes,
   ...execRoutes,
   ...fileRoutes,
+  ...changeRoutes,
   ...eventRoutes,
   ...adminRoutes,
 ];

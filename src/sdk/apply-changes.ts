@@ -1,0 +1,269 @@
+/**
+ * Brings the changes of a copied workspace to a folder of this machine, as this user. Nothing is written before everything
+ * was decided and everything that will be written is here; from then on it is renames. What a crash cuts off is finished
+ * by doing it again, because what is done is found as done.
+ *
+ * SECURITY: names, links, modes and contents are hostile. `host-folder.ts` reaches every path; modes get no set-id bits.
+ */
+
+import { randomBytes } from 'node:crypto';
+import { constants } from 'node:fs';
+import {
+  copyFile,
+  mkdir,
+  open,
+  readdir,
+  realpath,
+  rename,
+  rm,
+  rmdir,
+  symlink,
+  unlink,
+} from 'node:fs/promises';
+import { join } from 'node:path';
+import { isSallyportError, SallyportError } from '../protocol/errors.ts';
+import {
+  type ApplyPlan,
+  type ApplyRules,
+  type Conflict,
+  type LeftOut,
+  planApply,
+  type Step,
+  stagingPrefix,
+} from './apply-plan.ts';
+import { HostFolder, isUnchanged, nameOf } from './host-folder.ts';
+import type { BroughtBackPath, ChangeCalls, WorkspaceChange } from './workspace-changes.ts';
+
+export interface ApplyOptions extends ApplyRules {
+  /** Another folder than the one that was copied. */
+  readonly to?: string;
+  /** Decide everything and write nothing. */
+  readonly dryRun?: boolean;
+  /** Until the first path is written; after that it is done to the end. */
+  readonly signal?: AbortSignal;
+}
+
+export interface ApplyResult {
+  /** Where the changes went, or would have gone. */
+  readonly folder: string;
+  /** False if there were conflicts, and for a dry run: nothing was written. */
+  readonly applied: boolean;
+  readonly written: readonly WorkspaceChange[];
+  /** There already as they are inside. */
+  readonly same: readonly WorkspaceChange[];
+  readonly leftOut: readonly LeftOut[];
+  readonly conflicts: readonly Conflict[];
+}
+
+const fetchesAtOnce = 8;
+
+export async function applyChanges(calls: ChangeCalls, options: ApplyOptions = {}): Promise<ApplyResult> {
+  const cancel = options.signal === undefined ? {} : { signal: options.signal };
+  const { source, target, changes } = await calls.list(cancel);
+  const folder = await HostFolder.open(options.to ?? source);
+  try {
+    const plan = await planApply(folder, changes, options);
+    const mayWrite = plan.conflicts.length === 0 || options.skipConflicts === true;
+    const applied = mayWrite && options.dryRun !== true;
+    if (applied) {
+      await written(folder, plan.steps, (change) => calls.inside(target, change, cancel), options.signal);
+      const isSource = options.to === undefined || (await realpath(options.to)) === source;
+      if (isSource) await calls.broughtBack(broughtBack(plan));
+    }
+    const { same, leftOut, conflicts } = plan;
+    return {
+      folder: folder.path,
+      applied,
+      written: plan.steps.map(({ change }) => change),
+      same,
+      leftOut,
+      conflicts,
+    };
+  } finally {
+    await folder.close();
+  }
+}
+
+type Fetch = (change: WorkspaceChange) => AsyncIterable<Buffer>;
+
+async function written(
+  folder: HostFolder,
+  steps: readonly Step[],
+  fetch: Fetch,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  if (steps.length === 0) return;
+  await removeAbandoned(folder.path);
+  const staging = join(folder.path, `${stagingPrefix}${process.pid}-${randomBytes(6).toString('hex')}`);
+  try {
+    await mkdir(staging, { mode: 0o700 });
+    await stage(staging, steps, fetch, signal);
+    // From here on it is not cancelled: half of it would be worse than all of it.
+    for (const step of steps.filter(isRemoval).reverse()) await removeOne(folder, step);
+    for (const step of steps.filter(isFolder))
+      await (await folder.provideParent(below(step.change.pathBytes))).close();
+    for (const [index, step] of steps.entries()) await putInPlace(folder, step, join(staging, String(index)));
+  } catch (error) {
+    throw isSallyportError(error) ? error : writeFailure(folder, error);
+  } finally {
+    await rm(staging, { recursive: true, force: true });
+  }
+}
+
+const below = (path: Buffer): Buffer => Buffer.concat([path, Buffer.from('/x')]);
+
+function writeFailure({ path }: HostFolder, cause: unknown): SallyportError {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new SallyportError('apply_failed', `changes could not be written to ${path}: ${reason}`, {
+    details: { path },
+    cause,
+  });
+}
+
+/** Of processes that were killed before they could remove theirs. */
+async function removeAbandoned(root: string): Promise<void> {
+  for (const name of await readdir(root)) {
+    const pid = name.startsWith(stagingPrefix)
+      ? Number.parseInt(name.slice(stagingPrefix.length), 10)
+      : Number.NaN;
+    if (pid > 0 && !isAlive(pid)) await rm(join(root, name), { recursive: true, force: true });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
+  }
+}
+
+/** Everything that will be renamed into place, by the number of its step. */
+async function stage(
+  staging: string,
+  steps: readonly Step[],
+  fetch: Fetch,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const waiting = steps.entries();
+  const failed = new AbortController();
+  const worker = async (): Promise<void> => {
+    for (const [index, step] of waiting) {
+      if (failed.signal.aborted || signal?.aborted === true) return;
+      const { after } = step.change;
+      const at = join(staging, String(index));
+      if (after?.kind === 'symlink') await symlink(after.linkTarget ?? '', at);
+      else if (after?.kind === 'file') await stageFile(at, step, fetch);
+    }
+  };
+  const work = Array.from({ length: fetchesAtOnce }, async () => {
+    await worker().catch((error: unknown) => {
+      failed.abort();
+      throw error;
+    });
+  });
+  // All of them are over before anybody removes what they wrote.
+  await Promise.allSettled(work);
+  if (signal?.aborted === true)
+    throw new SallyportError('cancelled', 'it was cancelled, and nothing was written');
+  await Promise.all(work);
+}
+
+const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
+
+async function stageFile(at: string, { change, host }: Step, fetch: Fetch): Promise<void> {
+  const isRunnable = ((change.after?.mode ?? 0) & 0o100) !== 0;
+  const file = await open(at, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, isRunnable ? 0o755 : 0o644);
+  try {
+    for await (const chunk of fetch(change)) await file.writeFile(chunk);
+    if (host.kind !== 'file') return;
+    // What is replaced keeps its owner and its mode, but for the right to run it.
+    if (process.getuid?.() === 0) await file.chown(host.uid, host.gid);
+    await file.chmod(isRunnable ? host.mode | ((host.mode & 0o444) >> 2) : host.mode & ~0o111);
+  } finally {
+    await file.close();
+  }
+}
+
+const isFolder = ({ change }: Step): boolean => change.after?.kind === 'directory';
+
+/** Also what must make room: a rename replaces files and links, but no folder, and no file makes room for one. */
+const isRemoval = (step: Step): boolean =>
+  step.host.kind !== 'absent' &&
+  (step.change.after === undefined || isFolder(step) || step.host.kind === 'directory');
+
+async function removeOne(folder: HostFolder, { change, host }: Step): Promise<void> {
+  const place = await folder.provideParent(change.pathBytes);
+  try {
+    const at = place.at(nameOf(change.pathBytes));
+    await requireUnchanged(at, { change, host });
+    if (host.kind !== 'directory') await unlink(at);
+    else
+      await rmdir(at).catch((error: NodeJS.ErrnoException) => {
+        // A folder that is gone inside stays here with what is only here.
+        if (error.code !== 'ENOTEMPTY' || change.after !== undefined) throw error;
+      });
+  } finally {
+    await place.close();
+  }
+}
+
+async function putInPlace(folder: HostFolder, step: Step, staged: string): Promise<void> {
+  const { change, host } = step;
+  if (change.after === undefined || isFolder(step)) return;
+  const place = await folder.provideParent(change.pathBytes);
+  try {
+    const at = place.at(nameOf(change.pathBytes));
+    await requireUnchanged(at, { change, host: isRemoval(step) ? { kind: 'absent' } : host });
+    await rename(staged, at).catch(async (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EXDEV' || change.after?.kind !== 'file') throw error;
+      // A folder of another file system is mounted here.
+      const beside = place.at(
+        Buffer.from(`${stagingPrefix}${process.pid}-${randomBytes(6).toString('hex')}`),
+      );
+      await copyFile(staged, beside, constants.COPYFILE_EXCL);
+      await rename(beside, at);
+    });
+  } finally {
+    await place.close();
+  }
+}
+
+async function requireUnchanged(at: Buffer, { change, host }: Step): Promise<void> {
+  if (await isUnchanged(at, host)) return;
+  throw new SallyportError(
+    'changed_meanwhile',
+    `${JSON.stringify(change.path)} changed here while it was written`,
+    {
+      details: { path: change.path },
+    },
+  );
+}
+
+/** What the daemon takes for copied in from now on. */
+function broughtBack({ steps, same }: ApplyPlan): readonly BroughtBackPath[] {
+  return [...steps.map(({ change }) => change), ...same].map(({ pathBytes, after }) => {
+    const path = { base64: pathBytes.toString('base64') };
+    switch (after?.kind) {
+      case 'file':
+        return {
+          kind: 'file',
+          path,
+          mode: after.mode ?? 0,
+          size: after.size ?? 0,
+          sha256: after.sha256 ?? '',
+        };
+      case 'symlink':
+        return {
+          kind: 'symlink',
+          path,
+          target: { base64: (after.linkTarget ?? Buffer.alloc(0)).toString('base64') },
+        };
+      case 'directory':
+        return { kind: 'directory', path };
+      default:
+        return { kind: 'absent', path };
+    }
+  });
+}

@@ -1,0 +1,46 @@
+/** The changes of a copied workspace as patches in git's format, one path after the other. */
+
+import { type FilePatch, filePatch, type PatchSide } from '../lib/git-patch.ts';
+import { isGitPath } from '../policy/protected-names.ts';
+import type { ChangeCalls, ChangeSide, WorkspaceChange, WorkspaceChanges } from './workspace-changes.ts';
+
+export interface FileDiff extends FilePatch {
+  readonly change: WorkspaceChange;
+}
+
+/** What is larger is not shown: both sides and the patch are in memory. */
+const mostShownBytes = 64 * 2 ** 20;
+
+/** A folder, a pipe and the repository itself are no part of a patch. */
+export function isInPatch({ pathBytes, before, after }: WorkspaceChange): boolean {
+  return (
+    !isGitPath(pathBytes) && [before, after].some((side) => side?.kind === 'file' || side?.kind === 'symlink')
+  );
+}
+
+export async function* diffChanges(
+  calls: ChangeCalls,
+  { target, changes }: WorkspaceChanges,
+  options: { readonly signal?: AbortSignal } = {},
+): AsyncGenerator<FileDiff> {
+  for (const change of changes.filter(isInPatch)) {
+    const before = await sideOf(change.before, async () => await calls.base(change.pathBytes, options));
+    const after = await sideOf(change.after, async () => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of calls.inside(target, change, options)) chunks.push(chunk);
+      return Buffer.concat(chunks);
+    });
+    yield { change, ...filePatch(change.pathBytes, before, after) };
+  }
+}
+
+async function sideOf(
+  side: ChangeSide | undefined,
+  content: () => Promise<Buffer>,
+): Promise<PatchSide | undefined> {
+  if (side?.kind === 'symlink') return { mode: '120000', content: side.linkTarget };
+  if (side?.kind !== 'file') return undefined;
+  const mode = ((side.mode ?? 0) & 0o100) === 0 ? '100644' : '100755';
+  const isShown = (side.size ?? 0) <= mostShownBytes && side.kept !== false;
+  return { mode, content: isShown ? await content() : undefined };
+}
