@@ -8,6 +8,7 @@ export { type ConnectionOptions, DaemonClient } from './client.ts';
 export type { FileDiff } from './diff-changes.ts';
 export { type EventOptions, followEvents, type SandboxEvent } from './events.ts';
 export type { ExecProcess } from './exec-process.ts';
+export type { InjectedFile, Injection, InjectOptions } from './inject-files.ts';
 export { CommandFailedError, type ExecInfo, type ExecOutcome } from './outcome.ts';
 export {
   type Connection,

@@ -12,6 +12,7 @@ import { type ConnectionOptions, DaemonClient, segment } from './client.ts';
 import { diffChanges, type FileDiff } from './diff-changes.ts';
 import { type EventOptions, followEvents, type SandboxEvent } from './events.ts';
 import { ExecProcess } from './exec-process.ts';
+import { type Injection, type InjectOptions, injectFiles } from './inject-files.ts';
 import { CommandFailedError, type ExecInfo, type ExecOutcome, outcomeOf } from './outcome.ts';
 import { SandboxFiles } from './sandbox-files.ts';
 import { readAll } from './transport.ts';
@@ -204,6 +205,11 @@ export class Sandbox implements AsyncDisposable {
   /** What happens to this sandbox, until the reader stops. */
   events(options: EventOptions = {}): AsyncGenerator<SandboxEvent> {
     return followEvents(this.#client, { ...options, sandbox: this.id });
+  }
+
+  /** Files of this machine to the workspace: below `cwd` by their relative path, others by their name. */
+  async inject(files: readonly string[], options: InjectOptions = {}): Promise<Injection> {
+    return await injectFiles(this.files, this.#info, files, options);
   }
 
   async start(options: Cancel = {}): Promise<void> {

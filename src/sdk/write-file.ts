@@ -2,28 +2,35 @@
 
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
-import { open, rename, rm } from 'node:fs/promises';
-import { basename, dirname, join, resolve } from 'node:path';
+import { open, rename, unlink } from 'node:fs/promises';
+import { basename, dirname, resolve } from 'node:path';
+import { OpenFolder } from './open-folder.ts';
 
 export async function writeHostFile(
   path: string,
   chunks: AsyncIterable<Uint8Array>,
   mode: number,
 ): Promise<void> {
-  const target = resolve(path);
-  const temporary = join(dirname(target), `.${basename(target)}.${randomBytes(6).toString('hex')}`);
-  const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
-  const file = await open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+  const name = basename(resolve(path));
+  // Both steps are done in the folder that was there at first, whatever takes its name meanwhile.
+  const folder = OpenFolder.at(dirname(resolve(path)));
   try {
+    const temporary = folder.child(Buffer.from(`.sallyport-${randomBytes(6).toString('hex')}`));
+    const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
+    const file = await open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
     try {
-      for await (const chunk of chunks) await file.writeFile(chunk);
-      await file.chmod(mode);
-    } finally {
-      await file.close();
+      try {
+        for await (const chunk of chunks) await file.writeFile(chunk);
+        await file.chmod(mode);
+      } finally {
+        await file.close();
+      }
+      await rename(temporary, folder.child(Buffer.from(name)));
+    } catch (error) {
+      await unlink(temporary).catch(() => {});
+      throw error;
     }
-    await rename(temporary, target);
-  } catch (error) {
-    await rm(temporary, { force: true });
-    throw error;
+  } finally {
+    folder.close();
   }
 }

@@ -2,16 +2,30 @@
  * Writes a tree that comes from a sandbox to a folder of this machine.
  *
  * SECURITY: the tree is hostile, and so may be whoever else writes to that folder (a sandbox with a live workspace). Every
- * step goes from an open directory to a name in it and follows no link; no name is written twice; a link is made only if
- * it stays inside the tree; modes have no set-id bits. Where the system has no /proc/self/fd the steps are checked
- * before, which holds against the tree but not against somebody who swaps folders at the same time.
+ * step goes from an open directory to a name in it and follows no link (`open-folder.ts`); no name is written twice; what
+ * stands at a name is unlinked and never written into; a folder is never removed; a link is made only if it stays inside
+ * the tree; modes have no set-id bits.
+ *
+ * Small files are written without a detour over the thread pool: that would take ten times as long as the call itself.
  */
 
-import { constants, existsSync } from 'node:fs';
-import { type FileHandle, mkdir, open, rm, symlink } from 'node:fs/promises';
-import { posix } from 'node:path';
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  futimesSync,
+  lutimesSync,
+  mkdirSync,
+  openSync,
+  symlinkSync,
+  unlinkSync,
+  write,
+  writeSync,
+} from 'node:fs';
+import { promisify } from 'node:util';
 import type { TreeEntry } from '../porter/tree-stream.ts';
-import { SallyportError } from '../protocol/errors.ts';
+import { isSallyportError, SallyportError } from '../protocol/errors.ts';
+import { OpenFolder } from './open-folder.ts';
 
 export interface SkippedEntry {
   readonly path: string;
@@ -23,14 +37,16 @@ export interface WrittenTree {
   readonly skipped: readonly SkippedEntry[];
 }
 
+const writeAsync = promisify(write);
 const mostEntries = 2_000_000;
 const mostSkippedShown = 1000;
-const directoryFlags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+const mostReplacements = 100;
+const smallBytes = 256 * 1024;
 const fileFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 
 /** `root` is there; what it has of the same names is replaced, folders are kept. */
 export async function writeTree(root: string, entries: AsyncIterable<TreeEntry>): Promise<WrittenTree> {
-  const folders = await Folders.open(root);
+  const folders = new Folders(root);
   const seen = new Set<string>();
   const skipped: SkippedEntry[] = [];
   let written = 0;
@@ -53,46 +69,70 @@ export async function writeTree(root: string, entries: AsyncIterable<TreeEntry>)
     }
     return { entries: written, skipped };
   } finally {
-    await folders.close();
+    folders.close();
   }
 }
 
 /** Why it was left out, if it was. */
 async function writeEntry(folders: Folders, path: string, entry: TreeEntry): Promise<string | undefined> {
-  const { kind, mode } = entry;
-  if (kind === 'other') return 'it is neither file, folder nor link';
-  const at = await folders.child(path);
-  switch (kind) {
-    case 'directory':
-      await mkdir(at, { mode: mode | 0o700 }).catch((error: NodeJS.ErrnoException) => {
-        if (error.code !== 'EEXIST') throw error;
-      });
-      // Refuses what is there and is no directory.
-      await folders.enter(path);
-      return undefined;
-    case 'link': {
-      const target = entry.target.toString('utf8');
-      if (leavesTree(path, target)) return `it leads out of the tree, to ${target}`;
-      await rm(at, { force: true });
-      await symlink(target, at);
-      return undefined;
+  if (entry.kind === 'other') return 'it is neither file, folder nor link';
+  try {
+    switch (entry.kind) {
+      case 'directory':
+        folders.make(path, entry);
+        return undefined;
+      case 'link': {
+        const target = entry.target.toString('utf8');
+        if (leavesTree(path, target)) return `it leads out of the tree, to ${target}`;
+        writeLink(folders.child(path), entry);
+        return undefined;
+      }
+      case 'file':
+        await writeFile(folders.child(path), entry);
+        return undefined;
     }
-    case 'file':
-      await rm(at, { force: true });
-      await writeFile(at, entry);
-      return undefined;
+  } catch (error) {
+    throw asRefusal(path, error);
   }
 }
 
-async function writeFile(at: string, { body, mode }: TreeEntry): Promise<void> {
-  const file = await open(at, fileFlags, mode & 0o777);
+function writeLink(at: Buffer, { target, mtimeNs }: TreeEntry): void {
+  inPlaceOf(at, () => symlinkSync(target, at));
+  const time = secondsOf(mtimeNs);
+  if (time !== undefined) lutimesSync(at, time, time);
+}
+
+async function writeFile(at: Buffer, { body, mode, mtimeNs, sizeBytes }: TreeEntry): Promise<void> {
+  const fd = inPlaceOf(at, () => openSync(at, fileFlags, mode & 0o777));
   try {
-    for await (const chunk of body) await file.writeFile(chunk);
-    await file.chmod(mode & 0o777);
+    for await (const chunk of body) {
+      for (let done = 0; done < chunk.length; ) {
+        if (sizeBytes <= smallBytes) done += writeSync(fd, chunk, done);
+        else done += (await writeAsync(fd, chunk, done)).bytesWritten;
+      }
+    }
+    fchmodSync(fd, mode & 0o777);
+    const time = secondsOf(mtimeNs);
+    if (time !== undefined) futimesSync(fd, time, time);
   } finally {
-    await file.close();
+    closeSync(fd);
   }
 }
+
+/** Makes what is not there; whatever has the name is taken away, unless it is a folder. */
+function inPlaceOf<T>(at: Buffer, make: () => T): T {
+  // Whoever puts something there again and again must not hold this program for ever.
+  for (let left = mostReplacements; ; left--) {
+    try {
+      return make();
+    } catch (error) {
+      if (left === 0 || (error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+      unlinkSync(at);
+    }
+  }
+}
+
+const secondsOf = (ns: bigint): number | undefined => (ns === 0n ? undefined : Number(ns / 1000n) / 1e6);
 
 /**
  * Only leading `..` are taken: `a/b/..` says where it leads only to somebody who knows whether `b` is a link. What is left
@@ -106,68 +146,113 @@ export function leavesTree(path: string, target: string): boolean {
   return leading > path.split('/').length - 1 || parts.slice(leading).includes('..');
 }
 
-function refusal(path: string, why: string): SallyportError {
+function refusal(path: string, why: string, cause?: unknown): SallyportError {
   return new SallyportError('tree_refused', `${JSON.stringify(path)} was not written: ${why}`, {
     details: { path },
+    cause,
   });
+}
+
+const inTheWay: ReadonlySet<string | undefined> = new Set(['EISDIR', 'ENOTEMPTY']);
+
+function asRefusal(path: string, error: unknown): unknown {
+  if (isSallyportError(error)) return error;
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === undefined) return error;
+  if (code === 'ENOSPC' || code === 'EDQUOT') {
+    return new SallyportError('disk_full', `${JSON.stringify(path)} was not written: ${message}`, {
+      details: { path },
+      cause: error,
+    });
+  }
+  // Without the path of the system's message: it is one of descriptors.
+  const why = inTheWay.has(code) ? 'a folder of its name is in the way' : message.replace(/, .*$/s, '');
+  return refusal(path, why, error);
+}
+
+interface Place {
+  readonly path: string;
+  readonly folder: OpenFolder;
+  /** Of one that was made here: set when nothing more is put into it. */
+  readonly facts?: Pick<TreeEntry, 'mode' | 'mtimeNs'>;
 }
 
 /** The open folder of the tree at which the writer is, and those above it. */
 class Folders {
-  readonly #root: string;
-  readonly #chain: { readonly path: string; readonly handle: FileHandle }[];
-  readonly #byHandle = existsSync('/proc/self/fd');
+  readonly #root: OpenFolder;
+  readonly #chain: Place[] = [];
 
-  private constructor(root: string, handle: FileHandle) {
-    this.#root = root;
-    this.#chain = [{ path: '', handle }];
-  }
-
-  static async open(root: string): Promise<Folders> {
+  constructor(root: string) {
     // The folder itself is the user's word: it may be reached through links.
-    return new Folders(root, await open(root, constants.O_RDONLY | constants.O_DIRECTORY));
+    this.#root = OpenFolder.at(root);
   }
 
   /** A path by which the entry can be reached without any link on the way. */
-  async child(path: string): Promise<string> {
-    const parent = posix.dirname(path);
-    await this.enter(parent === '.' ? '' : parent);
-    return this.#join(posix.basename(path));
+  child(path: string): Buffer {
+    const slash = path.lastIndexOf('/');
+    this.#enter(slash < 0 ? '' : path.slice(0, slash));
+    return this.#current.folder.child(Buffer.from(path.slice(slash + 1)));
   }
 
-  /** Goes to a folder of the tree, which must be there and must be one. */
-  async enter(path: string): Promise<void> {
-    while (!isAtOrAbove(this.#current.path, path)) await this.#chain.pop()?.handle.close();
-    const rest = path
-      .slice(this.#current.path.length)
-      .split('/')
-      .filter((part) => part !== '');
-    for (const part of rest) {
-      const here = this.#current.path;
-      const next = here === '' ? part : `${here}/${part}`;
-      const handle = await open(this.#join(part), directoryFlags).catch((cause: unknown) => {
-        throw refusal(
-          next,
-          `it is no folder here, or a link (${cause instanceof Error ? cause.message : ''})`,
-        );
-      });
-      this.#chain.push({ path: next, handle });
+  /** One that is there keeps its mode and time; anything else that is there and is no folder is refused. */
+  make(path: string, facts: Pick<TreeEntry, 'mode' | 'mtimeNs'>): void {
+    const at = this.child(path);
+    try {
+      mkdirSync(at, { mode: 0o700 });
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+      this.#enter(path);
+      return;
+    }
+    this.#step(path, facts);
+  }
+
+  close(): void {
+    while (this.#chain.length > 0) this.#leave();
+    this.#root.close();
+  }
+
+  #enter(path: string): void {
+    while (!isAtOrAbove(this.#current.path, path)) this.#leave();
+    const here = this.#current.path;
+    const rest = path.slice(here === '' ? 0 : here.length + 1);
+    if (rest === '') return;
+    let next = here;
+    for (const part of rest.split('/')) {
+      next = next === '' ? part : `${next}/${part}`;
+      this.#step(next);
     }
   }
 
-  async close(): Promise<void> {
-    for (const { handle } of this.#chain) await handle.close();
+  #step(path: string, facts?: Place['facts']): void {
+    try {
+      const folder = this.#current.folder.enter(Buffer.from(path.slice(path.lastIndexOf('/') + 1)));
+      this.#chain.push({ path, folder, ...(facts === undefined ? {} : { facts }) });
+    } catch (cause) {
+      throw refusal(
+        path,
+        `it is no folder here, or a link (${(cause as NodeJS.ErrnoException).code})`,
+        cause,
+      );
+    }
   }
 
-  get #current(): { readonly path: string; readonly handle: FileHandle } {
-    const last = this.#chain.at(-1);
-    if (last === undefined) throw new Error('the folders are closed');
-    return last;
+  #leave(): void {
+    const place = this.#chain.pop();
+    if (place === undefined) return;
+    const { folder, facts } = place;
+    try {
+      if (facts === undefined) return;
+      const time = secondsOf(facts.mtimeNs);
+      if (time !== undefined) futimesSync(folder.fd, time, time);
+      fchmodSync(folder.fd, facts.mode & 0o777);
+    } finally {
+      folder.close();
+    }
   }
 
-  #join(name: string): string {
-    const { path, handle } = this.#current;
-    return this.#byHandle ? `/proc/self/fd/${handle.fd}/${name}` : posix.join(this.#root, path, name);
+  get #current(): Place {
+    return this.#chain.at(-1) ?? { path: '', folder: this.#root };
   }
 }
 

@@ -1,32 +1,11 @@
 /** A porter that lies about files: a typed error that ends the connection, and nothing else. */
 
-import { Duplex } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import type { Files } from '../../src/porter/files.ts';
-import { encodeFrame, frameType } from '../../src/porter/frame.ts';
+import { frameType } from '../../src/porter/frame.ts';
 import { PayloadWriter } from '../../src/porter/payload.ts';
-import { Porter } from '../../src/porter/porter.ts';
+import { frame, lyingPorter } from '../support/lying-porter.ts';
 import { gather } from '../support/porter-files.ts';
-
-const frame = (type: number, payload: Buffer = Buffer.alloc(0), stream = 1): Buffer =>
-  encodeFrame({ type, epoch: 1, stream, payload, more: false });
-
-async function connected(): Promise<{ readonly porter: Porter; readonly say: (bytes: Buffer) => void }> {
-  const stream = new Duplex({ read: () => {}, write: (_chunk, _encoding, done) => done() });
-  const opening = Porter.open(stream, { epoch: 1, token: Buffer.alloc(32), timeoutMs: 5000 });
-  const welcome = new PayloadWriter()
-    .u16(1)
-    .u16(0)
-    .u64(0n)
-    .bytes('x')
-    .u32(1)
-    .u32(65536)
-    .u32(65536)
-    .u32(0)
-    .end();
-  stream.push(frame(frameType.welcome, welcome, 0));
-  return { porter: await opening, say: (bytes) => void stream.push(bytes) };
-}
 
 const done = (result: Buffer, errno = 0): Buffer =>
   frame(frameType.done, new PayloadWriter().u32(errno).bytes(result).end());
@@ -47,7 +26,7 @@ const pieces = (stream: number, count: number): Buffer =>
 
 describe('a porter that sends data of files', () => {
   it('on three of them, each within its own window, but beyond that of the connection, is cut off', async () => {
-    const { porter, say } = await connected();
+    const { porter, say } = await lyingPorter();
     const readers = [1, 2, 3].map(() => porter.files.read('/x')[Symbol.asyncIterator]());
     const first = readers.map((reader) => reader.next());
     // Each operation is on its way when its first chunk arrives.
@@ -59,7 +38,7 @@ describe('a porter that sends data of files', () => {
   });
 
   it('beside an exec and beyond the window of the connection is cut off', async () => {
-    const { porter, say } = await connected();
+    const { porter, say } = await lyingPorter();
     const exec = porter.exec(
       { argv: ['x'], env: {}, cwd: '/' },
       { write: () => new Promise(() => {}), end: () => {} },
@@ -83,7 +62,7 @@ describe('a porter that sends data of files', () => {
   });
 
   it('may send as much again on other files when it has said that these are done', async () => {
-    const { porter, say } = await connected();
+    const { porter, say } = await lyingPorter();
     for (let stream = 1; stream <= 5; stream++) {
       const reader = porter.files.read('/x')[Symbol.asyncIterator]();
       const next = reader.next();
@@ -128,7 +107,7 @@ describe('a porter that lies about files', () => {
     ['a tree record of garbage', getTree, [data(Buffer.alloc(100, 0xff))]],
     ['a tree that breaks off', getTree, [data(Buffer.alloc(10)), end]],
   ])('by %s loses the connection with a typed error', async (_name, ask, said) => {
-    const { porter, say } = await connected();
+    const { porter, say } = await lyingPorter();
     const asked = ask(porter.files);
     asked.catch(() => {});
     // The request goes out before the answer comes.
@@ -140,7 +119,7 @@ describe('a porter that lies about files', () => {
   });
 
   it('by an unknown errno is told as a failure of the file, and stays connected', async () => {
-    const { porter, say } = await connected();
+    const { porter, say } = await lyingPorter();
     const asked = stat(porter.files);
     asked.catch(() => {});
     await new Promise((resolve) => setImmediate(resolve));

@@ -1,4 +1,4 @@
-/** Verbs about files inside: cp, and files with its own verbs. A place inside is written `box:path`. */
+/** Verbs about files inside: cp, inject, and files with its own verbs. A place inside is written `box:path`. */
 
 import { modeValue } from '../options/values.ts';
 import { examples, type Registry } from './registry.ts';
@@ -7,6 +7,7 @@ const place = 'where, as box:path; a path without / at its start begins where co
 
 export function registerFileVerbs(registry: Registry): void {
   registerCp(registry);
+  registerInject(registry);
   registerReading(registry);
 }
 
@@ -28,6 +29,29 @@ ${examples('sally cp notes.txt web:/tmp/', 'sally cp web:/workspace/out ./out', 
       act(options, async () => {
         const { cpCommand } = await import('../commands/cp.ts');
         return await cpCommand(source, target, options, context);
+      }),
+    );
+}
+
+function registerInject({ root, context, act }: Registry): void {
+  root
+    .command('inject')
+    .description('put files where a sandbox expects them; prints how many went in')
+    .argument('<box>', 'name or id of a sandbox')
+    .argument('<files...>', 'files of this machine')
+    .option('--json', 'machine-readable output')
+    .addHelpText(
+      'after',
+      `
+A file below this folder keeps its path relative to it, in the workspace of the sandbox; any other goes there by its name.
+Without a workspace that is the folder in which its commands start.
+Folders above a file are made. What is there is replaced; a link on the way is refused. A file that is not there is a warning.
+${examples('sally inject web .env src/settings.json', 'sally inject web ~/notes.txt', 'sally inject web --json -- -odd-name')}`,
+    )
+    .action((box, files, options) =>
+      act(options, async () => {
+        const { injectCommand } = await import('../commands/inject.ts');
+        return await injectCommand(box, files, options, context);
       }),
     );
 }
