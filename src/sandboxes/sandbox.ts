@@ -28,7 +28,12 @@ import type { ExecRecord, SandboxRecord } from './records.ts';
 import { SandboxExecs } from './sandbox-execs.ts';
 import { sandboxView } from './sandbox-view.ts';
 import { verifyBox } from './verify.ts';
-import { requireNoChanges, type WorkspaceChanges, workspaceChanges } from './workspace-copy.ts';
+import {
+  requireNoChanges,
+  type WorkspaceChanges,
+  workspaceChanges,
+  workspaceCopy,
+} from './workspace-copy.ts';
 import type { SandboxWorld } from './world.ts';
 
 const probeTimeoutMs = 3000;
@@ -217,7 +222,7 @@ export class Sandbox {
 
   /** What is different in a copied workspace from what was put in; undefined where there is none. */
   async changes(): Promise<WorkspaceChanges | undefined> {
-    const { copy } = this.record.plan;
+    const copy = workspaceCopy(this.record.plan);
     if (copy === undefined) return undefined;
     const manifest = await this.#world.store.loadManifest(this.id);
     await this.ensureRunning();

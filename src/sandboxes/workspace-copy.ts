@@ -4,10 +4,13 @@
  */
 
 import { createHash, type Hash } from 'node:crypto';
-import { type HostEntry, hostTree } from '../lib/host-tree.ts';
+import type { HostEntry } from '../lib/host-tree.ts';
+import type { BoxPlan } from '../policy/box-plan.ts';
+import type { PlannedCopy } from '../policy/copy-sources.ts';
 import type { Files } from '../porter/files.ts';
 import type { TreeSource } from '../porter/tree-stream.ts';
 import { SallyportError } from '../protocol/errors.ts';
+import { CopyTree } from './copy-tree.ts';
 import type { Manifest, SandboxRecord } from './records.ts';
 import type { Tell } from './world.ts';
 
@@ -23,13 +26,13 @@ const modeBits = 0o777;
 
 export async function copyWorkspace(
   files: Files,
-  folder: { readonly source: string; readonly target: string },
+  folder: PlannedCopy,
   options: { readonly tell: Tell; readonly skipped: (path: string) => void; readonly signal: AbortSignal },
 ): Promise<Manifest> {
   const manifest: Record<string, string> = {};
   let count = 0;
   async function* entries(): AsyncGenerator<TreeSource> {
-    for await (const entry of hostTree(folder.source)) {
+    for await (const entry of new CopyTree(folder.source, folder.excludes).entries()) {
       const source = sourceOf(entry, (mark) => {
         manifest[keyOf(entry.path)] = mark;
       });
@@ -52,8 +55,9 @@ export async function copyWorkspace(
 }
 
 function sourceOf(entry: HostEntry, remember: (mark: string) => void): TreeSource | undefined {
-  const { path, mtimeNs } = entry;
+  const { path } = entry;
   const mode = entry.mode & modeBits;
+  const mtimeNs = entry.mtimeNs > 0n ? entry.mtimeNs : 0n;
   switch (entry.kind) {
     case 'file': {
       const { sizeBytes } = entry;
@@ -112,6 +116,9 @@ export async function workspaceChanges(
   return { added, changed, removed: [...missing].map(shown) };
 }
 
+export const workspaceCopy = ({ copies }: Pick<BoxPlan, 'copies'>): PlannedCopy | undefined =>
+  copies.find(({ isWorkspace }) => isWorkspace);
+
 const shownPaths = 10;
 const reportedPaths = 200;
 
@@ -128,7 +135,7 @@ export function requireNoChanges(
     `sandbox ${name} has ${paths.length} changes that exist nowhere else: ${list}${more}`,
     {
       details: { sandbox: name, count: paths.length, paths: paths.slice(0, reportedPaths) },
-      advice: `Copy them out (\`sally cp ${name}:${plan.copy?.target ?? '/workspace'} DIR\`), or remove it with \`--force\`.`,
+      advice: `Copy them out (\`sally cp ${name}:${workspaceCopy(plan)?.target ?? '/workspace'} DIR\`), or remove it with \`--force\`.`,
     },
   );
 }
