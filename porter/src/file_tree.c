@@ -12,6 +12,8 @@
 
 #include "file_io.h"
 
+enum { SMALLEST_HOLE = 4096 };
+
 static uint64_t entries, others;
 
 static int open_root(struct reader *request) {
@@ -275,15 +277,44 @@ static int put_link(const struct record *record, const char *name) {
   return utimensat(current.fd, name, times, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
 }
 
+/* Another name of a file that was put before. Its folder is entered as any other, so neither name leads out of the tree. */
+static int put_hard_link(const struct record *record, const char *name) {
+  int failure = check_path(record->target);
+  if (failure != 0) return failure;
+  int folder = fcntl(current.fd, F_DUPFD_CLOEXEC, 0);
+  if (folder < 0) return errno;
+  const char *slash = strrchr(record->target, '/');
+  failure = enter(record->target, slash == NULL ? 0 : (size_t)(slash - record->target));
+  const char *first = slash == NULL ? record->target : slash + 1;
+  struct stat st;
+  if (failure == 0 && fstatat(current.fd, first, &st, AT_SYMLINK_NOFOLLOW) != 0) failure = errno;
+  /* A name of its own must not be taken away for itself. */
+  if (failure == 0 && (!S_ISREG(st.st_mode) || strcmp(record->path, record->target) == 0)) failure = EINVAL;
+  while (failure == 0 && linkat(current.fd, first, folder, name, 0) != 0) {
+    if (errno != EEXIST || unlinkat(folder, name, 0) != 0) failure = errno;
+  }
+  close(folder);
+  return failure;
+}
+
+static bool is_all_zero(const uint8_t *data, size_t length) { return data[0] == 0 && memcmp(data, data + 1, length - 1) == 0; }
+
+/* Blocks of nothing but zeros are passed over: a file with holes would fill the disk of the sandbox. */
 static int fill_file(int fd, const struct record *record) {
+  bool has_hole = false;
   for (uint64_t left = record->size; left > 0;) {
     uint8_t *data;
     size_t got = io_take(&data, left < IO_BUFFER ? (size_t)left : IO_BUFFER);
     if (got == 0) return EINVAL;
-    int failure = write_all(fd, data, got);
+    bool is_hole = got >= SMALLEST_HOLE && is_all_zero(data, got);
+    int failure = 0;
+    if (!is_hole) failure = write_all(fd, data, got);
+    else if (lseek(fd, (off_t)got, SEEK_CUR) < 0) failure = errno;
     if (failure != 0) return failure;
+    has_hole = has_hole || is_hole;
     left -= got;
   }
+  if (has_hole && ftruncate(fd, (off_t)record->size) != 0) return errno;
   if (record->mtime == 0) return 0;
   struct timespec times[2] = {time_of(record->mtime), time_of(record->mtime)};
   return futimens(fd, times) == 0 ? 0 : errno;
@@ -303,7 +334,7 @@ static int put_file(const struct record *record, const char *name) {
 static int put_one(const struct record *record, struct later **last) {
   int failure = check_path(record->path);
   if (failure != 0) return failure;
-  if ((record->kind != KIND_FILE && record->size != 0) || (record->kind != KIND_LINK && record->target_length != 0)) return EINVAL;
+  if ((record->kind != KIND_FILE && record->size != 0) || (record->kind != KIND_LINK && record->kind != KIND_HARD_LINK && record->target_length != 0)) return EINVAL;
   const char *slash = strrchr(record->path, '/');
   failure = enter(record->path, slash == NULL ? 0 : (size_t)(slash - record->path));
   if (failure != 0) return failure;
@@ -315,6 +346,8 @@ static int put_one(const struct record *record, struct later **last) {
       return put_directory(record, name, last);
     case KIND_LINK:
       return put_link(record, name);
+    case KIND_HARD_LINK:
+      return put_hard_link(record, name);
     default:
       return EINVAL;
   }

@@ -76,7 +76,8 @@ async function follow(
 
 /** What policy remarks on has to do with what of the host is inside, and with the user. */
 function mayHaveNotes({ spec = {} }: CreateInput): boolean {
-  return spec.workspace !== undefined || spec.mounts !== undefined || spec.user !== undefined;
+  const { workspace, mounts, builtin_tools: tools, user } = spec;
+  return [workspace, mounts, tools, user].some((field) => field !== undefined);
 }
 
 async function showNotes(calls: SandboxCalls, { id, sequence }: SandboxView): Promise<void> {

@@ -3,7 +3,7 @@
  * user's file over defaults.
  *
  * Absent leaves what a weaker source says. An empty list or map means none, and takes away what weaker sources gave. Maps
- * are joined by key and mounts by target; everything else is replaced as a whole. A project file cannot go beyond a limit
+ * are joined by key, mounts and copies by target; everything else is replaced as a whole. A project file cannot go beyond a limit
  * of the user's file: that is refused, because a value that is silently lowered is found out much later.
  */
 
@@ -17,7 +17,7 @@ import type { SourceKind, SpecSource } from './spec-source.ts';
 import { requireWithinUserLimits } from './user-limits.ts';
 
 export interface EffectiveValue {
-  /** As in the spec; entries of maps by their key, mounts by their target. */
+  /** As in the spec; entries of maps by their key, mounts and copies by their target. */
   readonly field: string;
   readonly value: unknown;
   readonly source: SourceKind;
@@ -41,6 +41,7 @@ const strength: Readonly<Record<SourceKind, number>> = {
   default: 0,
 };
 const joinedByKey = ['workspace', 'limits', 'envs', 'labels'];
+const joinedByTarget = ['mounts', 'copies'];
 
 interface Entry {
   readonly value: unknown;
@@ -74,7 +75,7 @@ function addSource(merged: Merged, source: SpecSource): void {
   for (const [field, value] of Object.entries(source.fragment)) {
     if (value === undefined) continue;
     const parts = partsOf(field, value);
-    const isJoined = joinedByKey.includes(field) || field === 'mounts';
+    const isJoined = joinedByKey.includes(field) || joinedByTarget.includes(field);
     const entries =
       isJoined && parts.length > 0 ? (merged.get(field) ?? new Map()) : new Map<string, Entry>();
     for (const [key, part] of parts) {
@@ -85,8 +86,8 @@ function addSource(merged: Merged, source: SpecSource): void {
 }
 
 function partsOf(field: string, value: unknown): readonly (readonly [string, unknown])[] {
-  if (field === 'mounts' && Array.isArray(value)) {
-    return value.map((mount: { readonly target: string }) => [mount.target, mount] as const);
+  if (joinedByTarget.includes(field) && Array.isArray(value)) {
+    return value.map((entry: { readonly target: string }) => [entry.target, entry] as const);
   }
   if (joinedByKey.includes(field) && typeof value === 'object' && value !== null)
     return Object.entries(value);
@@ -96,7 +97,7 @@ function partsOf(field: string, value: unknown): readonly (readonly [string, unk
 function inputOf(merged: Merged): SpecInput {
   const fields = [...merged].map(([field, entries]) => {
     const values = [...entries].map(([key, { value }]) => [key, value] as const);
-    if (field === 'mounts') return [field, values.map(([, value]) => value)];
+    if (joinedByTarget.includes(field)) return [field, values.map(([, value]) => value)];
     return [field, joinedByKey.includes(field) ? Object.fromEntries(values) : entries.get('')?.value];
   });
   return Object.fromEntries(fields) as SpecInput;
@@ -143,7 +144,7 @@ function attributed(problem: Problem, merged: Merged): Problem {
   const [top, next] = problem.path;
   const entries = merged.get(String(top));
   const byKey = [...(entries ?? [])][Number(next)]?.[0];
-  const key = String(top) === 'mounts' ? (byKey ?? '') : String(next ?? '');
+  const key = joinedByTarget.includes(String(top)) ? (byKey ?? '') : String(next ?? '');
   const entry = entries?.get(key) ?? entries?.get('');
   const name = entry?.source.names?.[nameOf(String(top), key)] ?? entry?.source.names?.[String(top)];
   return name === undefined ? problem : { ...problem, field: name };

@@ -93,6 +93,14 @@ function describe(field: string, value: unknown): readonly string[] {
       return (value as NonNullable<Spec['mounts']>).map(
         ({ source, target, writable }) => `${writable ? 'read and change' : 'read'} ${source}, at ${target}`,
       );
+    case 'copies':
+      return (value as NonNullable<Spec['copies']>).map(
+        ({ source, target }) => `get a copy of ${source}, at ${target}`,
+      );
+    case 'builtin_tools':
+      return (value as NonNullable<Spec['builtin_tools']>).map(
+        (tool) => `use the folders of ${tool} in your home`,
+      );
     case 'limits':
       return Object.entries(value as Readonly<Record<string, number>>).map(
         ([key, number]) => `use more ${key} than usual: ${key === 'memory' ? formatSize(number) : number}`,

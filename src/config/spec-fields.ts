@@ -58,6 +58,23 @@ export const specFields: readonly SpecField[] = [
     approval: 'always',
   },
   {
+    field: 'workspace.exclude_patterns',
+    meaning: 'What is left out of a copy, in the syntax of `.gitignore`. Only with `mode: copy`.',
+    absent: 'nothing is left out',
+    empty: 'nothing is left out',
+    example: '[node_modules/, "*.log"]',
+    approval: 'always',
+  },
+  {
+    field: 'workspace.exclude_from',
+    meaning:
+      'Files at its root that say what is left out, such as `.gitignore` and `.dockerignore`. Only with `mode: copy`.',
+    absent: 'none',
+    empty: 'none',
+    example: '[.gitignore]',
+    approval: 'always',
+  },
+  {
     field: 'mounts',
     meaning: 'More files and folders of the host. At most 100.',
     absent: 'none',
@@ -84,6 +101,56 @@ export const specFields: readonly SpecField[] = [
     meaning: 'Whether the sandbox may change it.',
     absent: '`false`',
     example: 'false',
+    approval: 'always',
+  },
+  {
+    field: 'copies',
+    meaning:
+      'Files and folders of the host that are copied in when it is made, and belong to its user. The host keeps its own. At most 100.',
+    absent: 'none',
+    empty: 'none, also not those of weaker sources',
+    example: '[{ source: ./data, target: /data }]',
+    approval: 'always',
+  },
+  {
+    field: 'copies.source',
+    meaning: 'A file or a folder, not a link. Paths as for `workspace.path`.',
+    absent: 'an error',
+    example: './data',
+    approval: 'always',
+  },
+  {
+    field: 'copies.target',
+    meaning: 'Where it is inside: absolute, not below `/tmp`, not inside or around another target.',
+    absent: 'an error',
+    example: '/data',
+    approval: 'always',
+  },
+  {
+    field: 'copies.exclude_patterns',
+    meaning: 'What is left out, in the syntax of `.gitignore`.',
+    absent: 'nothing is left out',
+    empty: 'nothing is left out',
+    example: '[node_modules/, "*.log"]',
+    approval: 'always',
+  },
+  {
+    field: 'copies.exclude_from',
+    meaning:
+      'Files at the root of the source that say what is left out, such as `.gitignore` and `.dockerignore`.',
+    absent: 'none',
+    empty: 'none',
+    example: '[.gitignore]',
+    approval: 'always',
+  },
+  {
+    field: 'builtin_tools',
+    meaning:
+      'Tools whose folders of your home are inside: claude, codex, git, uv, npm, apt. With claude, codex and git your real credentials ' +
+      'become visible inside.',
+    absent: 'none',
+    empty: 'none, also not those of weaker sources',
+    example: '[npm]',
     approval: 'always',
   },
   {

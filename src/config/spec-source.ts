@@ -27,12 +27,15 @@ export function withAbsolutePaths(fragment: SpecFragment, folder: string, home: 
     if (path === '~' || path.startsWith('~/')) return join(home, path.slice(1));
     return isAbsolute(path) ? resolve(path) : resolve(folder, path);
   };
-  const { workspace, mounts } = fragment;
+  const { workspace, mounts, copies } = fragment;
   return {
     ...fragment,
     ...(workspace?.path === undefined ? {} : { workspace: { ...workspace, path: absolute(workspace.path) } }),
     ...(mounts === undefined
       ? {}
       : { mounts: mounts.map((mount) => ({ ...mount, source: absolute(mount.source) })) }),
+    ...(copies === undefined
+      ? {}
+      : { copies: copies.map((copy) => ({ ...copy, source: absolute(copy.source) })) }),
   };
 }

@@ -1,19 +1,21 @@
 /** What a create would ask of an engine on a machine like this one, found out without a daemon and without an engine. */
 
 import { homedir } from 'node:os';
+import { join } from 'node:path';
 import { boxBody } from '../engines/docker/box-body.ts';
 import { dockerRunLine } from '../engines/docker/docker-run-line.ts';
 import { porterVolumeName } from '../engines/docker/porter-volume.ts';
 import { defaultImageReference } from '../images/ensure-image.ts';
 import { ownerId } from '../lib/owner.ts';
-import { planBox, plannedBox } from '../policy/box-plan.ts';
+import { placeShadows, planBox, plannedBox } from '../policy/box-plan.ts';
+import type { PlannedCopy } from '../policy/copy-sources.ts';
 import { workspaceName } from '../policy/names.ts';
 import { readPorterBinary } from '../porter/binary.ts';
 import { label, ownedLabels } from '../protocol/labels.ts';
 import { parseSpec } from '../protocol/parse-spec.ts';
-import type { Spec, SpecInput } from '../protocol/spec.ts';
+import type { SpecInput } from '../protocol/spec.ts';
 import { execEnvironment } from '../sandboxes/exec-environment.ts';
-import { pathFacts } from '../sandboxes/path-facts.ts';
+import { lookAtSpec } from '../sandboxes/look-at-spec.ts';
 import { freeUid } from '../sandboxes/uid-pool.ts';
 import { readSetupEnvironment } from '../setup/config.ts';
 import { privateEnginePaths } from '../setup/private-engine/paths.ts';
@@ -28,6 +30,8 @@ export interface Explained {
     readonly cwd: string;
     readonly env: Readonly<Record<string, string>>;
   };
+  /** What is copied in before it is ready. */
+  readonly copies: readonly PlannedCopy[];
   readonly notes: readonly string[];
 }
 
@@ -38,8 +42,8 @@ export async function explainHere(input: SpecInput): Promise<Explained> {
   const spec = parseSpec(input);
   const { uid, stateDir } = readStateLocation();
   const owner = ownerId(uid, stateDir);
-  const looked = await lookAt(spec);
-  const plan = planBox(spec, {
+  const looked = await lookAtSpec(spec, homedir());
+  const planned = planBox(spec, {
     host: { uid, gid: process.getgid?.() ?? uid, platform: process.platform },
     places: {
       platform: process.platform,
@@ -51,6 +55,7 @@ export async function explainHere(input: SpecInput): Promise<Explained> {
     freeUid: freeUid(owner, new Set()),
     ...looked,
   });
+  const plan = placeShadows(planned, (mountId) => join(stateDir, 'sandboxes', anyId, 'shadow', mountId));
   const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
   const name =
     spec.name ?? (looked.workspace === undefined ? 'sandbox' : workspaceName(looked.workspace.real));
@@ -73,15 +78,7 @@ export async function explainHere(input: SpecInput): Promise<Explained> {
     request,
     dockerRun: dockerRunLine(box.name, request),
     ...(spec.command === undefined ? {} : { exec: { argv: spec.command, cwd: plan.workdir, env } }),
+    copies: plan.copies,
     notes: plan.notes.map(({ message }) => message),
-  };
-}
-
-async function lookAt({ workspace, mounts = [] }: Spec) {
-  return {
-    mounts: await Promise.all(
-      mounts.map((mount, index) => pathFacts(`mounts.${index}.source`, mount.source)),
-    ),
-    ...(workspace === undefined ? {} : { workspace: await pathFacts('workspace.path', workspace.path) }),
   };
 }

@@ -125,6 +125,7 @@ async function construct(config: DaemonConfig, log: Logger) {
     },
     {
       host: { uid, gid: process.getgid?.() ?? uid, platform: process.platform },
+      home: homedir(),
       places: {
         platform: process.platform,
         homes: [homedir(), environment.home],

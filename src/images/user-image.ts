@@ -1,5 +1,5 @@
 /**
- * An image with an entry, a home and a working directory for the sandbox's user, made of any image without running anything
+ * An image with an entry, a home, a working directory and places for copies for the sandbox's user, made of any image without running anything
  * of it. What was put in cannot be put in later: a box with a read-only root takes no files from outside.
  *
  * SECURITY: the image may be anybody's. Its files are read with a bound and never trusted to be text; what stands where
@@ -16,7 +16,7 @@ import { hashInputs } from './recipe.ts';
 import { groupWithUser, passwdWithUser } from './user-files.ts';
 
 /** Raise it when the same inputs shall give another image. */
-const layoutVersion = 2;
+const layoutVersion = 3;
 const repository = 'sallyport-user';
 const maxFileBytes = 2 ** 20;
 
@@ -28,10 +28,13 @@ export interface UserImageKey {
 }
 
 export function userImageKey(imageId: string, home: BoxHome): UserImageKey {
-  const { uid, gid, home: folder, workdir } = home;
+  const { uid, gid, home: folder, workdir, folders = [], files = [] } = home;
   // Podman leaves out the algorithm in places.
   const image = imageId.replace(/^sha256:/, '');
-  const inputs = hashInputs({ layoutVersion, image, uid, gid, home: folder, workdir }, []);
+  const inputs = hashInputs(
+    { layoutVersion, image, uid, gid, home: folder, workdir, places: JSON.stringify([folders, files]) },
+    [],
+  );
   const tag = inputs.slice(0, 16);
   return { inputs, tag, reference: `${repository}:${tag}` };
 }
@@ -47,6 +50,7 @@ export function requireUser(home: BoxHome): void {
   for (const [what, path] of [
     ['home', home.home],
     ['working directory', home.workdir],
+    ...[...(home.folders ?? []), ...(home.files ?? [])].map((path) => ['target', path] as const),
   ] as const) {
     // A colon or a line end would make another entry of the one that is written.
     if (path.startsWith('/') && posix.normalize(path) === path && !/[:\n\r\0]/.test(path)) continue;
@@ -96,8 +100,9 @@ async function userArchive(draft: ImageDraft, user: BoxHome): Promise<Buffer> {
   const passwd = passwdWithUser(await readPlain(draft, '/etc/passwd'), { ...user, shell });
   const group = groupWithUser(await readPlain(draft, '/etc/group'), user.gid);
   const folders = await userFolders(draft, user);
+  const files = await userFiles(draft, user);
   return Buffer.from(
-    await packTar([...folders, rootFile('etc/passwd', passwd), rootFile('etc/group', group)]),
+    await packTar([...folders, ...files, rootFile('etc/passwd', passwd), rootFile('etc/group', group)]),
   );
 }
 
@@ -116,13 +121,15 @@ async function readPlain(draft: ImageDraft, path: string): Promise<Buffer> {
 
 /** The user's own, and what is missing above them and above our files; what is there already keeps its contents and its mode. */
 async function userFolders(draft: ImageDraft, user: BoxHome): Promise<readonly Entry[]> {
-  const own = new Set([user.home, user.workdir].filter((path) => path !== '/'));
-  const above = [...own, '/etc/passwd'].flatMap(parents);
+  const { home, workdir, folders = [], files = [] } = user;
+  const own = new Set([home, workdir, ...folders].filter((path) => path !== '/'));
+  const above = [...own, ...files, '/etc/passwd'].flatMap(parents);
   const entries: Entry[] = [];
   // Sorted, so that a folder comes before what is in it.
   for (const path of [...new Set([...above, ...own])].sort()) {
     const found = await draft.stat(path);
-    const isOwn = own.has(path);
+    // What is made in the home is the user's, also where it is only on the way to something.
+    const isOwn = own.has(path) || (found === undefined && path.startsWith(`${home}/`));
     if (isOwn && found !== undefined && found.kind !== 'directory') throw notAFolder(path);
     if (found === undefined || (isOwn && !isForEverybody(found))) {
       const mode = found === undefined ? 0o755 : found.mode | 0o700;
@@ -138,6 +145,19 @@ async function userFolders(draft: ImageDraft, user: BoxHome): Promise<readonly E
         },
       });
     }
+  }
+  return entries;
+}
+
+/** Empty, to be written to: in a folder that is not the user's nobody inside may make a file. */
+async function userFiles(draft: ImageDraft, { uid, gid, files = [] }: BoxHome): Promise<readonly Entry[]> {
+  const entries: Entry[] = [];
+  for (const path of files) {
+    if ((await draft.stat(path))?.kind === 'directory') throw aFolder(path);
+    entries.push({
+      header: { name: path.slice(1), type: 'file', size: 0, mode: 0o600, uid, gid, mtime: new Date(0) },
+      body: Buffer.alloc(0),
+    });
   }
   return entries;
 }
@@ -162,6 +182,13 @@ function rootFile(name: string, body: Buffer): Entry {
     header: { name, type: 'file', size: body.length, mode: 0o644, uid: 0, gid: 0, mtime: new Date(0) },
     body,
   };
+}
+
+function aFolder(path: string): SallyportError {
+  return new SallyportError('refused_by_policy', `${path} of the image is a folder`, {
+    details: { path },
+    advice: 'Name the file that the copy shall be, such as `target: /etc/app.conf`, or another image.',
+  });
 }
 
 function notAFolder(path: string): SallyportError {

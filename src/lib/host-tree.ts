@@ -3,8 +3,16 @@
  * bytes. Links are told and never followed. Names are bytes.
  */
 
-import { constants, type Dirent } from 'node:fs';
+import { type BigIntStats, constants, type Dirent } from 'node:fs';
 import { lstat, open, readdir, readlink } from 'node:fs/promises';
+
+/** What was read is neither the old file nor the new one. */
+export class FileChangedError extends Error {
+  constructor(path: Buffer) {
+    super(`${path.toString('utf8')} changed while it was read`);
+    this.name = 'FileChangedError';
+  }
+}
 
 interface Named {
   /** Relative to the tree's root. */
@@ -17,7 +25,9 @@ export type HostEntry =
   | (Named & {
       readonly kind: 'file';
       readonly sizeBytes: number;
-      /** Exactly that many bytes, or an error: a file that shrinks meanwhile must not pass as whole. */
+      /** The same for all names of one file; absent where it has only this one. */
+      readonly sameAs?: string;
+      /** Exactly that many bytes, or a `FileChangedError`. */
       readonly chunks: () => AsyncIterable<Buffer>;
     })
   | (Named & { readonly kind: 'directory' })
@@ -26,7 +36,7 @@ export type HostEntry =
   | (Named & { readonly kind: 'other' });
 
 const slash = Buffer.from('/');
-const join = (parent: Buffer, name: Buffer): Buffer =>
+export const joinPath = (parent: Buffer, name: Buffer): Buffer =>
   parent.length === 0 ? name : Buffer.concat([parent, slash, name]);
 
 export async function* hostTree(root: string): AsyncGenerator<HostEntry> {
@@ -34,18 +44,19 @@ export async function* hostTree(root: string): AsyncGenerator<HostEntry> {
 }
 
 async function* below(root: Buffer, relative: Buffer): AsyncGenerator<HostEntry> {
-  const folder = relative.length === 0 ? root : join(root, relative);
+  const folder = relative.length === 0 ? root : joinPath(root, relative);
   const entries = (await readdir(folder, { encoding: 'buffer', withFileTypes: true })) as Dirent<Buffer>[];
   entries.sort((a, b) => Buffer.compare(a.name, b.name));
   for (const { name } of entries) {
-    const path = join(relative, name);
-    const entry = await entryAt(join(root, path), path);
+    const path = joinPath(relative, name);
+    const entry = await hostEntry(joinPath(root, path), path);
     yield entry;
     if (entry.kind === 'directory') yield* below(root, path);
   }
 }
 
-async function entryAt(absolute: Buffer, path: Buffer): Promise<HostEntry> {
+/** What is at `absolute`; `path` is how it is called in the tree. */
+export async function hostEntry(absolute: Buffer, path: Buffer): Promise<HostEntry> {
   const facts = await lstat(absolute, { bigint: true });
   const named: Named = { path, mode: Number(facts.mode & 0o7777n), mtimeNs: facts.mtimeNs };
   if (facts.isDirectory()) return { ...named, kind: 'directory' };
@@ -54,20 +65,37 @@ async function entryAt(absolute: Buffer, path: Buffer): Promise<HostEntry> {
   }
   if (!facts.isFile()) return { ...named, kind: 'other' };
   const sizeBytes = Number(facts.size);
-  return { ...named, kind: 'file', sizeBytes, chunks: () => readFile(absolute, sizeBytes) };
+  return {
+    ...named,
+    kind: 'file',
+    sizeBytes,
+    chunks: () => readFile(absolute, facts),
+    ...(facts.nlink > 1n ? { sameAs: `${facts.dev}:${facts.ino}` } : {}),
+  };
 }
 
 const chunkBytes = 64 * 1024;
 
-async function* readFile(path: Buffer, sizeBytes: number): AsyncGenerator<Buffer> {
+async function* readFile(path: Buffer, expected: BigIntStats): AsyncGenerator<Buffer> {
+  const sizeBytes = Number(expected.size);
   // What was a file a moment ago may be a link or a pipe by now.
   const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  const requireSame = async (): Promise<void> => {
+    const now = await handle.stat({ bigint: true });
+    const isSame = (['dev', 'ino', 'size', 'mtimeNs', 'ctimeNs'] as const).every(
+      (field) => now[field] === expected[field],
+    );
+    if (!isSame) throw new FileChangedError(path);
+  };
   try {
+    await requireSame();
     for (let offset = 0; offset < sizeBytes; ) {
       const chunk = Buffer.allocUnsafe(Math.min(chunkBytes, sizeBytes - offset));
       const { bytesRead } = await handle.read(chunk, 0, chunk.length, offset);
-      if (bytesRead === 0) throw new Error(`${path.toString('utf8')} became shorter while it was read`);
+      if (bytesRead === 0) throw new FileChangedError(path);
       offset += bytesRead;
+      // Before the last piece is handed on: whoever counts bytes has the file as whole with it.
+      if (offset === sizeBytes) await requireSame();
       yield chunk.subarray(0, bytesRead);
     }
   } finally {

@@ -4,14 +4,16 @@
  */
 
 import type { BoxLimits, BoxMount, BoxRequest, BoxTmpfs } from '../protocol/box.ts';
-import { SallyportError } from '../protocol/errors.ts';
 import type { Spec } from '../protocol/spec.ts';
 import { type DecidedUser, decideUser, type OwnedPath, type UserFacts, type UserNote } from './box-user.ts';
+import type { PlannedSocket } from './builtin-tools.ts';
+import { copySources, missing, type PlannedCopy, plannedCopies, realSource, refuse } from './copy-sources.ts';
 import { type HostPlaces, requireAllowedSource } from './forbidden-sources.ts';
 import { decideLimits, memoryFolders, profileLabels } from './hardening.ts';
 import { plainPath } from './paths.ts';
 import { type ProfileName, profiles } from './profiles.ts';
 import { requireFreeTargets, type Target, targetOf } from './targets.ts';
+import { type PlannedShadow, plannedShadows, type ToolFacts, toolSources } from './tool-sources.ts';
 
 /** A path of the spec as the host's file system has it. */
 export interface PathFacts {
@@ -31,6 +33,9 @@ export interface PlanFacts extends UserFacts {
   readonly workspace?: PathFacts;
   /** As many as the spec has, in its order. */
   readonly mounts: readonly PathFacts[];
+  readonly copies?: readonly PathFacts[];
+  /** Of what the built-in tools of the spec bring. */
+  readonly tools?: readonly ToolFacts[];
 }
 
 export interface BoxPlan {
@@ -43,8 +48,12 @@ export interface BoxPlan {
   readonly workdir: string;
   /** With the workspace, unless that is copied. */
   readonly mounts: readonly BoxMount[];
-  /** To be copied in before the sandbox is ready. */
-  readonly copy?: { readonly source: string; readonly target: string };
+  /** To be copied in before the sandbox is ready, in this order. */
+  readonly copies: readonly PlannedCopy[];
+  /** Copies of tools' folders in the state folder; `placeShadows` puts them among the mounts. */
+  readonly shadows: readonly PlannedShadow[];
+  /** Sockets of the host that tools want inside. */
+  readonly sockets: readonly PlannedSocket[];
   readonly tmpfs: readonly BoxTmpfs[];
   readonly readOnlyRoot: boolean;
   readonly labels: Readonly<Record<string, string>>;
@@ -70,7 +79,9 @@ export function planBox(spec: Spec, facts: PlanFacts): BoxPlan {
   const { memory: memoryBytes, cpus, pids, nofile } = spec.limits ?? {};
   const limits = decideLimits(profile, { memoryBytes, cpus, pids, nofile });
   if (profileName === 'strict') refuseWritable(spec);
-  const sources = judgedSources(spec, facts);
+  const given = judgedSources(spec, facts);
+  const tools = toolSources(spec, facts.tools ?? [], facts.places);
+  const sources = [...given, ...tools.sources];
   const decided = decideUser(
     { profile: profileName, user: spec.user, shared: sources.filter(isShared).map(owned) },
     facts,
@@ -79,24 +90,35 @@ export function planBox(spec: Spec, facts: PlanFacts): BoxPlan {
     sources.map(({ target }) => target),
     decided.user.home,
   );
-  const copied = sources.find(({ how }) => how === 'copy');
   return {
     profile: profileName,
     limits,
     user: decided.user,
     usesPool: decided.fromPool,
     workdir: plainPath(spec.workdir ?? spec.workspace?.target ?? decided.user.home),
-    mounts: sources
+    mounts: [...given, ...tools.sources.filter(({ isShadow }) => !isShadow)]
       .filter(({ how }) => how !== 'copy')
       .map(({ real, target, how }) => ({ source: real, target: target.path, writable: how === 'writable' })),
+    copies: plannedCopies(spec, given),
+    shadows: plannedShadows(tools.sources),
+    sockets: tools.sockets,
     tmpfs: memoryFolders(profile, limits),
     readOnlyRoot: profile.readOnlyRoot,
     labels: { ...spec.labels, ...profileLabels(profileName) },
-    notes: [...decided.notes, ...readonlyNotes(spec, sources, decided)],
-    ...(copied === undefined ? {} : { copy: { source: copied.real, target: copied.target.path } }),
+    notes: [...decided.notes, ...readonlyNotes(spec, sources, decided), ...tools.notes],
     ...(decided.mapping === undefined ? {} : { userMapping: decided.mapping }),
     ...(spec.runtime === undefined ? {} : { runtime: spec.runtime }),
   };
+}
+
+/** Where the copies of tools' folders are is known only when the sandbox has an id. */
+export function placeShadows(plan: BoxPlan, folderOf: (mountId: string) => string): BoxPlan {
+  const mounts = plan.shadows.map(({ mountId, target, writable }) => ({
+    source: folderOf(mountId),
+    target,
+    writable,
+  }));
+  return { ...plan, mounts: [...plan.mounts, ...mounts] };
 }
 
 /** The request to the engine. `envs` are no part of it: they belong to execs, and what an engine knows others can read. */
@@ -120,10 +142,12 @@ export function plannedBox(plan: BoxPlan, identity: BoxIdentity): BoxRequest {
   };
 }
 
-interface Source {
+/** Something of the host that is wanted inside. */
+export interface Source {
   readonly field: string;
   readonly given: string;
   readonly real: string;
+  readonly kind: 'file' | 'directory';
   readonly uid: number;
   readonly gid: number;
   readonly how: 'writable' | 'readonly' | 'copy';
@@ -134,7 +158,11 @@ const isShared = ({ how }: Source): boolean => how === 'writable';
 const owned = ({ field, real, uid, gid }: Source): OwnedPath => ({ field, path: real, uid, gid });
 
 function judgedSources(spec: Spec, facts: PlanFacts): readonly Source[] {
-  const sources = [...workspaceSource(spec, facts), ...mountSources(spec, facts)];
+  const sources = [
+    ...workspaceSource(spec, facts),
+    ...mountSources(spec, facts),
+    ...copySources(spec, facts.copies ?? []),
+  ];
   for (const source of sources) {
     requireAllowedSource(source.field, { ...source, writable: source.how === 'writable' }, facts.places);
   }
@@ -158,39 +186,15 @@ function workspaceSource(spec: Spec, facts: PlanFacts): readonly Source[] {
   }
   const how = workspace.mode === 'live' ? 'writable' : workspace.mode;
   const target = targetOf('workspace.target', workspace.target);
-  return [{ field, given: workspace.path, real, uid, gid, how, target }];
+  return [{ field, given: workspace.path, real, kind: realKind, uid, gid, how, target }];
 }
 
 function mountSources(spec: Spec, facts: PlanFacts): readonly Source[] {
-  return (spec.mounts ?? []).map((mount, index) => {
-    const found = facts.mounts[index];
-    if (found === undefined) throw new RangeError(`there are no facts of mount ${index}`);
-    const field = `mounts.${index}.source`;
-    if (found.kind === 'missing') throw missing(field, mount.source);
-    if (found.kind === 'symlink') {
-      throw refuse(
-        field,
-        `${field}: ${mount.source} is a symbolic link, to ${found.real}`,
-        `Name what it leads to: ${found.real}`,
-      );
-    }
-    if (found.kind === 'other') {
-      throw refuse(
-        field,
-        `${field}: ${mount.source} is neither a file nor a folder`,
-        'Sockets, devices and pipes of the host are never given to a sandbox.',
-      );
-    }
-    return {
-      field,
-      given: mount.source,
-      real: found.real,
-      uid: found.uid,
-      gid: found.gid,
-      how: mount.writable ? 'writable' : 'readonly',
-      target: targetOf(`mounts.${index}.target`, mount.target),
-    };
-  });
+  return (spec.mounts ?? []).map((mount, index) => ({
+    ...realSource(`mounts.${index}.source`, mount.source, facts.mounts[index]),
+    how: mount.writable ? 'writable' : 'readonly',
+    target: targetOf(`mounts.${index}.target`, mount.target),
+  }));
 }
 
 /** A copy needs a place to write to that the strict profile's read-only root and its 64 MiB of /tmp do not have. */
@@ -200,6 +204,13 @@ function refuseWritable(spec: Spec): void {
       'workspace.mode',
       `workspace.mode: ${spec.workspace.mode} is writable inside, and the strict profile allows no writable folder but /tmp`,
       'Use `mode: readonly`, leave the workspace out, or use the standard profile.',
+    );
+  }
+  if (spec.copies !== undefined && spec.copies.length > 0) {
+    throw refuse(
+      'copies',
+      "copies: the strict profile's root is read-only, so there is no room for a copy",
+      'Mount what is needed read-only (`mounts`), or use the standard profile.',
     );
   }
   const index = (spec.mounts ?? []).findIndex(({ writable }) => writable);
@@ -217,16 +228,4 @@ function readonlyNotes(spec: Spec, sources: readonly Source[], decided: DecidedU
   if (foreign === undefined || spec.user !== undefined || decided.mapping !== undefined) return [];
   const message = `${foreign.real} is read as user ${uid}: files in it that only their owner may read stay unreadable`;
   return [{ code: 'readonly_as_stranger', message }];
-}
-
-function missing(field: string, path: string): SallyportError {
-  return refuse(
-    field,
-    `${field}: there is no ${path} on this host`,
-    'Check the path, or make the folder first.',
-  );
-}
-
-function refuse(field: string, message: string, advice: string): SallyportError {
-  return new SallyportError('refused_by_policy', message, { details: { field }, advice });
 }

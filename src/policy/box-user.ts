@@ -46,7 +46,9 @@ export interface DecidedUser {
 
 /** The last is (uid_t) -1, which means "leave it" to the kernel. */
 const mostId = 2 ** 32 - 2;
-const home = '/home/sally';
+/** Of every sandbox that is not strict. */
+export const userHome = '/home/sally';
+const home = userHome;
 
 export function decideUser(wish: UserWish, facts: UserFacts): DecidedUser {
   if (wish.profile === 'strict') return strictUser(wish);

@@ -6,6 +6,7 @@
  */
 
 import { SallyportError } from '../protocol/errors.ts';
+import { toolFor } from './builtin-tools.ts';
 import {
   credentialsInHome,
   engineSocketName,
@@ -169,7 +170,7 @@ function homeContentRule({ home, inside, contains }: Look, writable: boolean): S
       rule: 'credentials',
       place,
       because: `${place} holds credentials or private data`,
-      wayOut: 'Leave it out; pass a single value with envs if the sandbox must have it.',
+      wayOut: credentialsWayOut(secret),
     };
   }
   const startup = writable ? startupInHome.find(meets) : undefined;
@@ -181,6 +182,13 @@ function homeContentRule({ home, inside, contains }: Look, writable: boolean): S
     because: `the host runs what is in ${place}, so writing there is leaving the sandbox`,
     wayOut: 'Mount it read-only (without `writable`), or work on a copy.',
   };
+}
+
+function credentialsWayOut(secret: string): string {
+  const tool = toolFor(secret);
+  const byTool =
+    tool === undefined ? '' : `The built-in tool ${tool} is there for it (\`builtin_tools: [${tool}]\`). `;
+  return `${byTool}Leave it out; pass a single value with envs if the sandbox must have it.`;
 }
 
 function sharedRule({ path, contains }: Look): SourceRefusal | undefined {

@@ -9,6 +9,9 @@
 import { type FileKind, kindNumber, readKind } from './stat-record.ts';
 import { violation } from './violation.ts';
 
+/** Only towards porter: another name of a file that was put before. */
+const hardLinkNumber = 5;
+
 export interface TreeHeader {
   /** `other`: something that is there and is not sent (a FIFO, a device, a file that may not be read). */
   readonly kind: FileKind;
@@ -26,10 +29,14 @@ export interface TreeHeader {
 const fixedBytes = 24;
 const maxPathBytes = 4096;
 
-export function encodeTreeHeader(header: TreeHeader): Buffer {
+/** What porter is asked to put. */
+export type PutHeader = Omit<TreeHeader, 'kind'> & { readonly kind: FileKind | 'hardlink' };
+
+export function encodeTreeHeader(header: PutHeader): Buffer {
   const { path, target } = header;
   const out = Buffer.allocUnsafe(fixedBytes + 8 + path.length + target.length);
-  out.writeUInt32LE(kindNumber(header.kind), 0);
+  const { kind } = header;
+  out.writeUInt32LE(kind === 'hardlink' ? hardLinkNumber : kindNumber(kind), 0);
   out.writeUInt32LE(header.mode, 4);
   out.writeBigUInt64LE(header.mtimeNs, 8);
   out.writeBigUInt64LE(BigInt(header.sizeBytes), 16);

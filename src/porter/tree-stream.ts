@@ -3,6 +3,7 @@
 import {
   encodeTreeHeader,
   isTreePath,
+  type PutHeader,
   TreeDecoder,
   type TreeEvent,
   type TreeHeader,
@@ -32,6 +33,13 @@ export type TreeSource =
       readonly path: string | Uint8Array;
       readonly target: string | Uint8Array;
       readonly mtimeNs?: bigint;
+    }
+  | {
+      /** Another name of a file that came before. */
+      readonly kind: 'hardlink';
+      readonly path: string | Uint8Array;
+      /** Relative to the tree's root. */
+      readonly target: string | Uint8Array;
     };
 
 /** Where records come from: porter, or the other end of the API. */
@@ -45,11 +53,12 @@ const batchBytes = 32 * 1024;
 
 const buffer = (value: string | Uint8Array): Buffer => Buffer.from(value as Uint8Array);
 
-function headerOf(source: TreeSource): TreeHeader {
+function headerOf(source: TreeSource): PutHeader {
   const path = buffer(source.path);
   if (!isTreePath(path))
     throw new RangeError(`not a relative path inside the tree: ${path.toString('utf8')}`);
-  const standard = { path, mtimeNs: source.mtimeNs ?? 0n, sizeBytes: 0, target: Buffer.alloc(0) };
+  const mtimeNs = source.kind === 'hardlink' ? 0n : (source.mtimeNs ?? 0n);
+  const standard = { path, mtimeNs, sizeBytes: 0, target: Buffer.alloc(0) };
   switch (source.kind) {
     case 'file': {
       const { body } = source;
@@ -60,10 +69,12 @@ function headerOf(source: TreeSource): TreeHeader {
       return { ...standard, kind: 'directory', mode: source.mode ?? 0o755 };
     case 'link':
       return { ...standard, kind: 'link', mode: 0o777, target: buffer(source.target) };
+    case 'hardlink':
+      return { ...standard, kind: 'hardlink', mode: 0, target: buffer(source.target) };
   }
 }
 
-async function* bodyOf(source: TreeSource, header: TreeHeader): AsyncGenerator<Uint8Array> {
+async function* bodyOf(source: TreeSource, header: PutHeader): AsyncGenerator<Uint8Array> {
   if (source.kind !== 'file' || source.body instanceof Uint8Array) return;
   let left = header.sizeBytes;
   for await (const chunk of source.body.chunks) {

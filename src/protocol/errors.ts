@@ -185,6 +185,16 @@ export const errorRegistry = {
     summary: 'What was asked for is not allowed, and nothing was made.',
     advice: 'Ask for less, as the message says.',
   },
+  copy_changed: {
+    kind: 'conflict',
+    summary: 'A file changed while it was copied into a sandbox.',
+    advice: 'Try again when nothing writes to it, or leave it out with `exclude_patterns`.',
+  },
+  copy_unreadable: {
+    kind: 'permission',
+    summary: 'Something that is to be copied into a sandbox cannot be read.',
+    advice: 'Make it readable for you, or leave it out with `exclude_patterns`.',
+  },
   sandbox_not_found: {
     kind: 'not_found',
     summary: 'There is no sandbox of this name or id.',

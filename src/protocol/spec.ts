@@ -7,9 +7,11 @@
  */
 
 import { z } from 'zod';
+import { closest } from '../lib/closest.ts';
 import { parseDuration } from '../lib/durations.ts';
 import { parseSize } from '../lib/sizes.ts';
 import { smallestMemoryBytes } from './box.ts';
+import { builtinToolNames } from './builtin-tool-names.ts';
 import { isReservedEnv, isReservedLabel, reservedEnvPrefix, reservedLabelPrefix } from './reserved-names.ts';
 
 const mostEntries = 1000;
@@ -92,18 +94,42 @@ const labelsSchema = z
   .record(labelName, noNul.max(4096))
   .refine((labels) => Object.keys(labels).length <= 100, 'more than 100 labels');
 
+/** What is left out of a copy. */
+const excludes = {
+  exclude_patterns: z.array(noNul.min(1).max(1000)).max(1000).optional(),
+  /** Files at the root of what is copied, such as `.gitignore`. */
+  exclude_from: z
+    .array(
+      noNul.regex(/^(?!\.{1,2}$)[^/]{1,255}$/, 'must be the name of a file at the root of what is copied'),
+    )
+    .max(10)
+    .optional(),
+};
+
 const workspaceSchema = z.strictObject({
   /** On the host. Relative to the file that says it, or to the working directory. */
   path: hostPath,
   target: insidePath.default('/workspace'),
   /** `live`: the folder itself. `readonly`: the same, not writable. `copy`: a copy; the folder stays as it is. */
   mode: z.enum(['live', 'readonly', 'copy']).default('live'),
+  /** Of `copy` alone. */
+  ...excludes,
 });
 
 const mountSchema = z.strictObject({
   source: hostPath,
   target: insidePath,
   writable: z.boolean().default(false),
+});
+
+const copySchema = z.strictObject({ source: hostPath, target: insidePath, ...excludes });
+
+const builtinTool = z.enum(builtinToolNames, {
+  error: ({ input }) => {
+    const meant = closest(String(input), builtinToolNames);
+    const known = `the built-in tools are ${builtinToolNames.join(', ')}`;
+    return `is no built-in tool; ${meant === undefined ? '' : `did you mean ${meant}? `}${known}`;
+  },
 });
 
 const limitsSchema = z.strictObject({
@@ -128,6 +154,10 @@ export const specSchema = z.strictObject({
   /** Absent: nothing of the host is inside. */
   workspace: workspaceSchema.optional(),
   mounts: z.array(mountSchema).max(100).optional(),
+  /** Files and folders that are copied in when it is made. */
+  copies: z.array(copySchema).max(100).optional(),
+  /** Known tools with their folders of the user's home. */
+  builtin_tools: z.array(builtinTool).max(100).optional(),
   envs: envsSchema.optional(),
   labels: labelsSchema.optional(),
   limits: limitsSchema.optional(),

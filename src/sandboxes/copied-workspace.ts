@@ -13,6 +13,7 @@ import {
   type WorkspaceChange,
   workspaceChanges,
 } from './workspace-changes.ts';
+import { workspaceCopy } from './workspace-copy.ts';
 
 type Store = Pick<SandboxStore, 'loadManifest' | 'saveManifest' | 'openBaseline' | 'readBaseline'>;
 
@@ -76,7 +77,8 @@ export class CopiedWorkspace {
   }
 }
 
-export const copiedFolder = ({ plan }: Pick<SandboxRecord, 'plan'>): CopiedFolder | undefined => plan.copy;
+export const copiedFolder = ({ plan }: Pick<SandboxRecord, 'plan'>): CopiedFolder | undefined =>
+  workspaceCopy(plan);
 
 function refuse({ name, spec }: SandboxRecord): never {
   const { workspace } = spec;

@@ -4,9 +4,12 @@
  */
 
 import { plannedBox } from '../policy/box-plan.ts';
+import type { PlannedCopy } from '../policy/copy-sources.ts';
+import { imagePlaces } from '../policy/image-places.ts';
 import type { BoxRequest } from '../protocol/box.ts';
 import { label, ownedLabels } from '../protocol/labels.ts';
 import type { BoxLink } from './box-link.ts';
+import { putCopy, shadowEntries } from './copy-in.ts';
 import type { SandboxRecord } from './records.ts';
 import { Saga } from './saga.ts';
 import { requireInForce } from './verify.ts';
@@ -36,16 +39,16 @@ async function make(world: SandboxWorld, work: Materialisation, saga: Saga): Pro
   const { engine, images, checkpoint } = world;
   const { signal, note, tell } = work;
   const { spec, plan } = work.record();
-  const { user, workdir } = plan;
   const image = await images.provide(spec.image, { progress: tell, signal });
   signal.throwIfAborted();
   note({ image: image.reference, imageId: image.id, imageEnv: image.env });
   checkpoint('create.image');
-  const personal = await images.forUser(image, { ...user, workdir: plan.copy?.target ?? workdir }, signal);
+  const personal = await images.forUser(image, { ...plan.user, ...imagePlaces(plan) }, signal);
   checkpoint('create.user-image');
   const porterVolume = await engine.providePorter(personal, signal);
   signal.throwIfAborted();
   checkpoint('create.porter');
+  await makeShadows(world, work);
   // Not cancelled half-way: a create whose answer is not awaited would leave a box that nobody knows.
   const boxId = await engine.create(boxOf(work.record(), world.owner, { image: personal, porterVolume }));
   saga.onFailure('the container', () => engine.remove(boxId));
@@ -54,15 +57,41 @@ async function make(world: SandboxWorld, work: Materialisation, saga: Saga): Pro
   signal.throwIfAborted();
   checkpoint('create.recorded');
   const link = await startBox(world, work, saga);
-  if (plan.copy !== undefined) await copyIn(world, work, link, plan.copy);
+  for (const copy of plan.copies) {
+    if (copy.isWorkspace) await copyIn(world, work, link, copy);
+    else await putCopy((await link.porter()).files, copy, { tell, signal });
+  }
+  if (plan.copies.length > 0) checkpoint('create.copied');
   return link;
 }
 
-async function copyIn(
+/** Made anew with every container: what an earlier one changed in them went with it. */
+async function makeShadows(
   { store, checkpoint }: SandboxWorld,
+  { record, signal }: Materialisation,
+): Promise<void> {
+  const { id, plan } = record();
+  for (const { mountId, source } of plan.shadows) {
+    const leftOut: string[] = [];
+    await store.makeShadow(
+      id,
+      mountId,
+      shadowEntries(source, (link) => leftOut.push(link)),
+      plan.user,
+    );
+    signal.throwIfAborted();
+    const shown = leftOut.slice(0, 10).join(', ');
+    const message = `the copy of ${source} is without ${leftOut.length} links that lead out of it: ${shown}`;
+    store.events.append({ type: 'sandbox.note', sandbox_id: id, code: 'tool_links_left_out', message });
+  }
+  if (plan.shadows.length > 0) checkpoint('create.shadows');
+}
+
+async function copyIn(
+  { store }: SandboxWorld,
   { record, tell, signal }: Materialisation,
   link: BoxLink,
-  folder: { readonly source: string; readonly target: string },
+  folder: PlannedCopy,
 ): Promise<void> {
   const { id } = record();
   const { files } = await link.porter();
@@ -75,7 +104,6 @@ async function copyIn(
   // The content is in its file before the manifest says where.
   const manifest = await copied.finally(() => pack.close());
   await store.saveManifest(id, manifest);
-  checkpoint('create.copied');
 }
 
 /** From a container that does not run to a porter that answers, in a box that is as it was asked for. */

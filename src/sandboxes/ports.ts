@@ -1,6 +1,7 @@
 /** What sandboxes need of the world, declared by the one who needs it. Engines, images and the store implement it. */
 
 import type { Duplex, Readable } from 'node:stream';
+import type { HostEntry } from '../lib/host-tree.ts';
 import type { Progress } from '../lib/progress.ts';
 import type { Channel } from '../porter/output-sink.ts';
 import type { BoxRequest, BoxUser } from '../protocol/box.ts';
@@ -101,6 +102,10 @@ export interface BoxHome extends BoxUser {
   readonly home: string;
   /** Made if it is missing, and owned by the user. */
   readonly workdir: string;
+  /** The same for more of them. */
+  readonly folders?: readonly string[];
+  /** Empty files of the user's own, in the place of whatever is there but a folder. */
+  readonly files?: readonly string[];
 }
 
 /** Images as sandboxes use them. */
@@ -184,6 +189,15 @@ export interface SandboxStore {
   /** Replaces the record as a whole; safe when it returns. */
   save(record: SandboxRecord): void;
   remove(id: SandboxId): Promise<void>;
+  /** Where the copy of a tool's folder is. */
+  shadowFolder(id: SandboxId, mountId: string): string;
+  /** Makes that copy, anew if it is there, as this user's where that can be done. It goes with the sandbox. */
+  makeShadow(
+    id: SandboxId,
+    mountId: string,
+    entries: AsyncIterable<HostEntry>,
+    owner: BoxUser,
+  ): Promise<void>;
   /** What a copied workspace was like when it was put in. */
   saveManifest(id: SandboxId, manifest: Manifest): Promise<void>;
   loadManifest(id: SandboxId): Promise<Manifest | undefined>;

@@ -31,9 +31,15 @@ export function sandboxView(record: SandboxRecord, runningExecs: number): Sandbo
     ...(record.startedAt === undefined ? {} : { started_at: record.startedAt }),
     ...(record.stoppedAt === undefined ? {} : { stopped_at: record.stoppedAt }),
     ...(record.containerId === undefined ? {} : { container_id: record.containerId }),
-    ...(spec.workspace === undefined ? {} : { workspace: spec.workspace }),
+    ...workspace(record),
     ...times(record),
   };
+}
+
+function workspace({ spec }: SandboxRecord): Pick<SandboxView, 'workspace'> {
+  if (spec.workspace === undefined) return {};
+  const { path, target, mode } = spec.workspace;
+  return { workspace: { path, target, mode } };
 }
 
 function times({ spec, createdAt }: SandboxRecord): Pick<SandboxView, 'idle_ttl_ms' | 'expires_at'> {

@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { Slots } from '../lib/slots.ts';
-import { type BoxPlan, type PlanFacts, planBox } from '../policy/box-plan.ts';
+import { type BoxPlan, type PlanFacts, placeShadows, planBox } from '../policy/box-plan.ts';
 import type { HostPlaces } from '../policy/forbidden-sources.ts';
 import { randomName, workspaceName } from '../policy/names.ts';
 import { specDifferences } from '../policy/spec-identity.ts';
@@ -13,9 +13,10 @@ import { label } from '../protocol/labels.ts';
 import { parseSpec } from '../protocol/parse-spec.ts';
 import type { CreateBody } from '../protocol/requests.ts';
 import type { Spec } from '../protocol/spec.ts';
+import { requireCopyable } from './copy-in.ts';
 import { EngineWatch } from './engine-watch.ts';
+import { type Looked, lookAtSpec } from './look-at-spec.ts';
 import { boxOf } from './materialise.ts';
-import { pathFacts } from './path-facts.ts';
 import type { EngineFacts, EventLog, KnownBox } from './ports.ts';
 import type { SandboxRecord } from './records.ts';
 import { pruneReason, retentionCheckMs, retentionReason } from './retention.ts';
@@ -26,6 +27,8 @@ import type { SandboxWorld } from './world.ts';
 export interface SandboxesOptions {
   readonly host: PlanFacts['host'];
   readonly places: HostPlaces;
+  /** The user's, where the folders of built-in tools are. */
+  readonly home: string;
 }
 
 /** An engine starts so many relays at a time without making all of them slow. */
@@ -40,8 +43,6 @@ interface Planned {
   readonly name: string;
   readonly plan: BoxPlan;
 }
-
-type Looked = Pick<PlanFacts, 'workspace' | 'mounts'>;
 
 export class Sandboxes {
   readonly #world: SandboxWorld;
@@ -126,7 +127,9 @@ export class Sandboxes {
     const { spec } = body;
     const facts = await this.#engineFacts(spec.runtime);
     requireRuntime(spec.runtime, facts);
-    const looked = await lookAt(spec);
+    const looked = await this.#lookAt(spec);
+    // Only what policy allows is looked into.
+    for (const copy of this.#plan(spec, facts, looked).plan.copies) await requireCopyable(copy);
     // From here on nothing waits until it is written down: name and uid are taken at once.
     const planned = this.#plan(spec, facts, looked);
     const existing = this.#names.get(planned.name);
@@ -159,7 +162,7 @@ export class Sandboxes {
   async explain(body: CreateBody): Promise<BoxRequest> {
     const facts = await this.#engineFacts(body.spec.runtime);
     requireRuntime(body.spec.runtime, facts);
-    const planned = this.#plan(body.spec, facts, await lookAt(body.spec));
+    const planned = this.#plan(body.spec, facts, await this.#lookAt(body.spec));
     const record = this.#newRecord(body, planned, facts);
     return boxOf(record, this.#world.owner, { image: record.image, porterVolume: 'sallyport-porter' });
   }
@@ -210,6 +213,10 @@ export class Sandboxes {
     return value;
   }
 
+  async #lookAt(spec: Spec): Promise<Looked> {
+    return await lookAtSpec(spec, this.#options.home);
+  }
+
   #plan(spec: Spec, engine: EngineFacts, looked: Looked): Planned {
     const used = new Set(
       this.list()
@@ -240,7 +247,7 @@ export class Sandboxes {
       spec: body.spec,
       image: body.spec.image ?? defaultImage,
       imageEnv: {},
-      plan,
+      plan: placeShadows(plan, (mountId) => this.#world.store.shadowFolder(id, mountId)),
       isolation: {
         engine: engine.name,
         engineVersion: engine.version,
@@ -315,7 +322,7 @@ export class Sandboxes {
     }
     const spec = parseSpec(JSON.parse(box.labels[label.spec] ?? '{}'));
     const facts = await this.#engineFacts(spec.runtime);
-    const { plan } = this.#plan(spec, facts, await lookAt(spec));
+    const { plan } = this.#plan(spec, facts, await this.#lookAt(spec));
     const body: CreateBody = { spec, ephemeral: false, detached: false, reuse: false };
     const record: SandboxRecord = {
       ...this.#newRecord(body, { name, plan }, facts),
@@ -347,15 +354,6 @@ export class Sandboxes {
       });
     }
   }
-}
-
-async function lookAt({ workspace, mounts = [] }: Spec): Promise<Looked> {
-  return {
-    mounts: await Promise.all(
-      mounts.map((mount, index) => pathFacts(`mounts.${index}.source`, mount.source)),
-    ),
-    ...(workspace === undefined ? {} : { workspace: await pathFacts('workspace.path', workspace.path) }),
-  };
 }
 
 async function endOf(sandbox: Sandbox): Promise<void> {

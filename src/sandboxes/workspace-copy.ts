@@ -4,10 +4,13 @@
  */
 
 import { createHash } from 'node:crypto';
-import { type HostEntry, hostTree } from '../lib/host-tree.ts';
+import type { HostEntry } from '../lib/host-tree.ts';
+import type { BoxPlan } from '../policy/box-plan.ts';
+import type { PlannedCopy } from '../policy/copy-sources.ts';
 import type { Files } from '../porter/files.ts';
 import type { TreeSource } from '../porter/tree-stream.ts';
 import { keyOf, type Mark, placeFor, writeMark } from './baseline.ts';
+import { CopyTree } from './copy-tree.ts';
 import type { BaselineWriter } from './ports.ts';
 import type { Manifest } from './records.ts';
 import type { Tell } from './world.ts';
@@ -18,7 +21,7 @@ const modeBits = 0o777;
 
 export async function copyWorkspace(
   files: Files,
-  folder: { readonly source: string; readonly target: string },
+  folder: PlannedCopy,
   options: {
     readonly tell: Tell;
     readonly skipped: (path: string) => void;
@@ -30,7 +33,7 @@ export async function copyWorkspace(
   const manifest: Record<string, string> = {};
   let count = 0;
   async function* entries(): AsyncGenerator<TreeSource> {
-    for await (const entry of hostTree(folder.source)) {
+    for await (const entry of new CopyTree(folder.source, folder.excludes).entries()) {
       const source = sourceOf(entry, options.pack, (mark) => {
         manifest[keyOf(entry.path)] = writeMark(mark);
       });
@@ -57,8 +60,9 @@ function sourceOf(
   pack: BaselineWriter,
   remember: (mark: Mark) => void,
 ): TreeSource | undefined {
-  const { path, mtimeNs } = entry;
+  const { path } = entry;
   const mode = entry.mode & modeBits;
+  const mtimeNs = entry.mtimeNs > 0n ? entry.mtimeNs : 0n;
   switch (entry.kind) {
     case 'file': {
       const { sizeBytes } = entry;
@@ -94,3 +98,6 @@ async function* kept(
   }
   done({ sha256: hash.digest('hex'), ...(keptAt === undefined ? {} : { keptAt }) });
 }
+
+export const workspaceCopy = ({ copies }: Pick<BoxPlan, 'copies'>): PlannedCopy | undefined =>
+  copies.find(({ isWorkspace }) => isWorkspace);

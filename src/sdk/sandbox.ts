@@ -413,12 +413,15 @@ const cancelOf = ({ signal }: Cancel): Cancel => (signal === undefined ? {} : { 
 
 /** Paths of the host are relative to this program's folder, not to the daemon's. */
 function onThisMachine(spec: SandboxSpec): SandboxSpec {
-  const { workspace, mounts } = spec;
+  const { workspace, mounts, copies } = spec;
   return {
     ...spec,
     ...(workspace === undefined ? {} : { workspace: { ...workspace, path: resolve(workspace.path) } }),
     ...(mounts === undefined
       ? {}
       : { mounts: mounts.map((mount) => ({ ...mount, source: resolve(mount.source) })) }),
+    ...(copies === undefined
+      ? {}
+      : { copies: copies.map((copy) => ({ ...copy, source: resolve(copy.source) })) }),
   };
 }

@@ -5,6 +5,8 @@
 
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { HostEntry } from '../lib/host-tree.ts';
+import type { BoxUser } from '../protocol/box.ts';
 import { type ExecId, isExecId, type SandboxId } from '../protocol/ids.ts';
 import type { AuditLine, BaselineWriter, ExecLog, SandboxStore } from '../sandboxes/ports.ts';
 import type { ExecRecord, Manifest, SandboxRecord } from '../sandboxes/records.ts';
@@ -14,6 +16,7 @@ import { EventLogFiles } from './event-log.ts';
 import { ExecJournal } from './exec-journal.ts';
 import { ExecLogs } from './exec-logs.ts';
 import { type BrokenRecord, Records } from './records.ts';
+import { writeShadow } from './shadow-copy.ts';
 import { errno, stateFailure } from './state-failure.ts';
 import { provideStateFolder } from './state-folder.ts';
 
@@ -63,6 +66,19 @@ class Store implements SandboxStore {
     this.#journals.delete(id);
     await this.#logs.closeAllOf(id);
     await this.#records.remove(id);
+  }
+
+  shadowFolder(id: SandboxId, mountId: string): string {
+    return join(this.#records.folderOf(id), 'shadow', mountId);
+  }
+
+  async makeShadow(
+    id: SandboxId,
+    mountId: string,
+    entries: AsyncIterable<HostEntry>,
+    owner: BoxUser,
+  ): Promise<void> {
+    await writeShadow(this.shadowFolder(id, mountId), entries, owner);
   }
 
   async saveManifest(id: SandboxId, manifest: Manifest): Promise<void> {

@@ -159,7 +159,18 @@ function parseRecord(text: string, id: SandboxId): SandboxRecord {
   if (!parsed.success) throw new Error(z.prettifyError(parsed.error), { cause: parsed.error });
   if (parsed.data.id !== id) throw new Error(`it says that it is ${parsed.data.id}`);
   // As it was written, with what a newer version may have added.
-  return value as SandboxRecord;
+  return withCopies(value as SandboxRecord);
+}
+
+/** Records of before there were copies have at most one, of the workspace, and none of the later fields. */
+function withCopies(record: SandboxRecord): SandboxRecord {
+  const plan: Partial<SandboxRecord['plan']> & { readonly copy?: { source: string; target: string } } =
+    record.plan;
+  const { copy, copies, shadows = [], sockets = [] } = plan;
+  const excludes = { patterns: [], from: [] };
+  const former =
+    copy === undefined ? [] : [{ ...copy, kind: 'directory' as const, excludes, isWorkspace: true }];
+  return { ...record, plan: { ...record.plan, copies: copies ?? former, shadows, sockets } };
 }
 
 function moveAside(path: string): void {

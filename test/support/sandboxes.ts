@@ -32,11 +32,13 @@ export async function openSandboxes(
   options: {
     readonly stateDir?: string;
     readonly clientAbsenceMs?: number;
+    /** Of the user; absent: of the one who runs the test. */
+    readonly home?: string;
     /** An engine that makes something else than it was asked for. */
     readonly tamper?: (box: BoxRequest) => BoxRequest;
   } = {},
 ): Promise<TestSandboxes> {
-  const { stateDir, clientAbsenceMs = 10_000, tamper = (box) => box } = options;
+  const { stateDir, clientAbsenceMs = 10_000, home = homedir(), tamper = (box) => box } = options;
   const folder = stateDir ?? (await mkdtemp(join(tmpdir(), 'sallyport-sandboxes-')));
   const { connection, image, endpoint } = testEngine();
   const engine = dockerBoxEngine(connection, readPorterBinary);
@@ -59,9 +61,10 @@ export async function openSandboxes(
     },
     {
       host: { uid, gid: process.getgid?.() ?? -1, platform: process.platform },
+      home,
       places: {
         platform: process.platform,
-        homes: [homedir()],
+        homes: [homedir(), home],
         stateDirs: [folder],
         engineSockets: [endpoint.replace('unix://', '')],
       },

@@ -16,9 +16,9 @@ export async function explainCommand(
   const flags = { ...specFlags(options, cwd), ...(command.length === 0 ? {} : { command: [...command] }) };
   const spec = await loadSpec(flags, { cwd, approve: options.approve === true }, context);
   const { explainHere } = await import('../../daemon/in-process.ts');
-  const { request, dockerRun, exec, notes } = await explainHere(spec);
+  const { request, dockerRun, exec, copies, notes } = await explainHere(spec);
   if (options.json === true) {
-    printJson({ request, docker_run: dockerRun, ...(exec === undefined ? {} : { exec }), notes });
+    printJson({ request, docker_run: dockerRun, ...(exec === undefined ? {} : { exec }), copies, notes });
     return exitCode.ok;
   }
   for (const remark of notes) note(remark);
@@ -26,6 +26,10 @@ export async function explainCommand(
   printJson(request);
   print('\n# the same as a docker run line; porter then waits for its host on stdin');
   print(dockerRun);
+  if (copies.length > 0) {
+    print('\n# what is copied in before it is ready');
+    printJson(copies);
+  }
   if (exec !== undefined) {
     print("\n# what porter is asked to start; the image's own variables come on top");
     printJson(exec);

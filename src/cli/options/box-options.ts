@@ -11,6 +11,8 @@ export interface BoxOptions {
   readonly envFile?: readonly string[];
   readonly mount?: readonly string[];
   readonly volume?: readonly string[];
+  readonly copy?: readonly string[];
+  readonly tool?: readonly string[];
   readonly workdir?: string;
   readonly user?: string;
   readonly memory?: number;
@@ -44,6 +46,12 @@ export function withBoxOptions<Args extends unknown[]>(command: Command<Args>) {
       collect,
     )
     .addOption(new Option('--volume <SRC:TARGET[:ro|rw]>').argParser(collect).hideHelp())
+    .option('--copy <SRC:TARGET>', 'copy of a file or folder of this machine; may be repeated', collect)
+    .option(
+      '--tool <name>',
+      'folders of claude, codex, git, uv, npm or apt in your home; may be repeated',
+      collect,
+    )
     .option('-w, --workdir <path>', 'where commands start (default: the workspace, or the home folder)')
     .option('-u, --user <uid:gid>', 'user inside, never root')
     .option('-m, --memory <size>', 'memory limit (default: 4g)', sizeValue)

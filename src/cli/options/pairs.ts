@@ -4,6 +4,7 @@ import { SallyportError } from '../../protocol/errors.ts';
 import type { SpecInput } from '../../protocol/spec.ts';
 
 type Mount = NonNullable<SpecInput['mounts']>[number];
+type Copy = NonNullable<SpecInput['copies']>[number];
 
 export function envPairs(pairs: readonly string[]): Record<string, string> {
   const env: Record<string, string> = {};
@@ -61,4 +62,16 @@ export function mountOf(text: string, absolute: (path: string) => string): Mount
     });
   }
   return { source: absolute(source), target, writable: mode === 'rw' };
+}
+
+/** `SRC:TARGET`. The source is made absolute by `absolute`. */
+export function copyOf(text: string, absolute: (path: string) => string): Copy {
+  const [source = '', target = '', ...more] = text.split(':');
+  if (more.length > 0 || source === '' || !target.startsWith('/')) {
+    throw new SallyportError('usage', `--copy ${text}: write SOURCE:TARGET`, {
+      advice:
+        'The target is an absolute path inside; what has a colon in its name is copied by a sallyport.yaml.',
+    });
+  }
+  return { source: absolute(source), target };
 }

@@ -3,10 +3,11 @@
 import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
+import type { BuiltinToolName } from '../../protocol/builtin-tool-names.ts';
 import { SallyportError } from '../../protocol/errors.ts';
 import type { SpecInput } from '../../protocol/spec.ts';
 import type { BoxOptions } from './box-options.ts';
-import { envFilePairs, envPairs, labelPairs, mountOf } from './pairs.ts';
+import { copyOf, envFilePairs, envPairs, labelPairs, mountOf } from './pairs.ts';
 
 type Workspace = NonNullable<SpecInput['workspace']>;
 
@@ -20,6 +21,8 @@ export const flagNames: Readonly<Record<string, string>> = {
   labels: '--label',
   envs: '--env',
   mounts: '--mount',
+  copies: '--copy',
+  builtin_tools: '--tool',
   workdir: '--workdir',
   user: '--user',
   'limits.memory': '--memory',
@@ -50,6 +53,9 @@ export function specFlags(options: BoxOptions, cwd: string): SpecFlags {
     ...(options.name === undefined ? {} : { name: options.name }),
     ...(workspace === undefined ? {} : { workspace }),
     ...(mounts.length === 0 ? {} : { mounts }),
+    ...(options.copy === undefined ? {} : { copies: options.copy.map((text) => copyOf(text, absolute)) }),
+    // Whether there is such a tool is for the schema to say: it knows all of them.
+    ...(options.tool === undefined ? {} : { builtin_tools: [...options.tool] as BuiltinToolName[] }),
     ...(Object.keys(envs).length === 0 ? {} : { envs }),
     ...(options.label === undefined ? {} : { labels: labelPairs(options.label) }),
     ...(Object.keys(limits).length === 0 ? {} : { limits }),

@@ -1,0 +1,92 @@
+/**
+ * The built-in tools as data (A4): which folders of the user's home each of them brings, and where they are inside. Who asks for
+ * one chooses from this table and cannot point it elsewhere.
+ */
+
+import { type BuiltinToolName, builtinToolNames } from '../protocol/builtin-tool-names.ts';
+
+export interface ToolMount {
+  /** Several tools may bring the same one; it is mounted once. */
+  readonly id: string;
+  /** Below the user's home on the host. */
+  readonly source: string;
+  /** Below the sandbox's home, unless it is absolute. */
+  readonly target: string;
+  readonly writable: boolean;
+  /** The tool is of no use without it, so a missing one is an error. */
+  readonly required: boolean;
+}
+
+export interface BuiltinTool {
+  readonly mounts: readonly ToolMount[];
+  readonly sockets: readonly PlannedSocket[];
+  /** Real credentials of the user become visible inside. */
+  readonly bringsCredentials: boolean;
+}
+
+/** A socket of the host that is wanted inside. */
+export interface PlannedSocket {
+  readonly id: 'ssh-agent';
+}
+
+const inHome = (id: string, path: string, more: Partial<ToolMount> = {}): ToolMount => ({
+  id,
+  source: path,
+  target: path,
+  writable: true,
+  required: false,
+  ...more,
+});
+
+export const builtinTools: Readonly<Record<BuiltinToolName, BuiltinTool>> = {
+  claude: {
+    mounts: [inHome('claude', '.claude', { required: true })],
+    sockets: [],
+    bringsCredentials: true,
+  },
+  codex: {
+    mounts: [inHome('codex', '.codex', { required: true }), inHome('agents', '.agents', { required: true })],
+    sockets: [],
+    bringsCredentials: true,
+  },
+  git: {
+    mounts: [inHome('gh', '.config/gh', { writable: false })],
+    sockets: [{ id: 'ssh-agent' }],
+    bringsCredentials: true,
+  },
+  uv: {
+    mounts: [inHome('uv-cache', '.cache/uv'), inHome('uv-data', '.local/share/uv')],
+    sockets: [],
+    bringsCredentials: false,
+  },
+  npm: { mounts: [inHome('npm', '.npm')], sockets: [], bringsCredentials: false },
+  apt: {
+    mounts: [inHome('apt', '.cache/sallyport-apt', { target: '/var/cache/apt/archives' })],
+    sockets: [],
+    bringsCredentials: false,
+  },
+};
+
+export interface WantedMount extends ToolMount {
+  /** The first tool that brings it. */
+  readonly tool: BuiltinToolName;
+}
+
+/** In the order of the tools, each once. */
+export function wantedMounts(tools: readonly BuiltinToolName[]): readonly WantedMount[] {
+  const all = tools.flatMap((tool) => builtinTools[tool].mounts.map((mount) => ({ ...mount, tool })));
+  return [...new Map(all.toReversed().map((mount) => [mount.id, mount])).values()].toReversed();
+}
+
+/** Places of credentials that a tool serves though nothing of them is mounted: the agent signs in their stead. */
+const servedBySocket: Readonly<Partial<Record<string, BuiltinToolName>>> = { '.ssh': 'git' };
+
+/** The tool that is there for what lies at this place of a home. */
+export function toolFor(placeInHome: string): BuiltinToolName | undefined {
+  const byMount = builtinToolNames.find((tool) =>
+    builtinTools[tool].mounts.some(
+      ({ source }) => placeInHome === source || placeInHome.startsWith(`${source}/`),
+    ),
+  );
+  return byMount ?? servedBySocket[placeInHome];
+}
