@@ -15,6 +15,7 @@ import type { Spec, SpecInput } from '../protocol/spec.ts';
 import { execEnvironment } from '../sandboxes/exec-environment.ts';
 import { pathFacts } from '../sandboxes/path-facts.ts';
 import { freeUid } from '../sandboxes/uid-pool.ts';
+import { lookAtWorkspace } from '../sandboxes/workspace-look.ts';
 import { readSetupEnvironment } from '../setup/config.ts';
 import { privateEnginePaths } from '../setup/private-engine/paths.ts';
 import { readStateLocation } from './config.ts';
@@ -82,6 +83,6 @@ async function lookAt({ workspace, mounts = [] }: Spec) {
     mounts: await Promise.all(
       mounts.map((mount, index) => pathFacts(`mounts.${index}.source`, mount.source)),
     ),
-    ...(workspace === undefined ? {} : { workspace: await pathFacts('workspace.path', workspace.path) }),
+    ...(workspace === undefined ? {} : await lookAtWorkspace(workspace)),
   };
 }

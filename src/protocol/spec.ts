@@ -92,12 +92,26 @@ const labelsSchema = z
   .record(labelName, noNul.max(4096))
   .refine((labels) => Object.keys(labels).length <= 100, 'more than 100 labels');
 
+const insideWorkspace = noNul
+  .min(1)
+  .max(4095)
+  .refine((path) => !path.startsWith('/'), 'must be relative to the workspace')
+  .refine(
+    (path) => path.split('/').some((part) => part !== '' && part !== '.'),
+    'must name something in the workspace',
+  )
+  .refine((path) => !path.split('/').includes('..'), 'must not contain ..');
+
 const workspaceSchema = z.strictObject({
   /** On the host. Relative to the file that says it, or to the working directory. */
   path: hostPath,
   target: insidePath.default('/workspace'),
   /** `live`: the folder itself. `readonly`: the same, not writable. `copy`: a copy; the folder stays as it is. */
   mode: z.enum(['live', 'readonly', 'copy']).default('live'),
+  /** Live: held read-only inside, with what always is. */
+  protect: z.array(insideWorkspace).max(100).optional(),
+  /** Live: of what is always held read-only, what shall be writable; or `all`. */
+  dangerously_unprotected: z.array(insideWorkspace).max(100).optional(),
 });
 
 const mountSchema = z.strictObject({

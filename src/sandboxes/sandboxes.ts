@@ -1,6 +1,7 @@
 /** All sandboxes of one owner: makes them, finds them, and makes what is remembered true again after a crash. */
 
 import { randomBytes } from 'node:crypto';
+import { Serial } from '../lib/serial.ts';
 import { Slots } from '../lib/slots.ts';
 import { type BoxPlan, type PlanFacts, planBox } from '../policy/box-plan.ts';
 import type { HostPlaces } from '../policy/forbidden-sources.ts';
@@ -20,7 +21,9 @@ import type { EngineFacts, EventLog, KnownBox } from './ports.ts';
 import type { SandboxRecord } from './records.ts';
 import { pruneReason, retentionCheckMs, retentionReason } from './retention.ts';
 import { Sandbox } from './sandbox.ts';
+import type { StubTurns } from './stubs.ts';
 import { freeUid } from './uid-pool.ts';
+import { lookAtWorkspace } from './workspace-look.ts';
 import type { SandboxWorld } from './world.ts';
 
 export interface SandboxesOptions {
@@ -41,7 +44,7 @@ interface Planned {
   readonly plan: BoxPlan;
 }
 
-type Looked = Pick<PlanFacts, 'workspace' | 'mounts'>;
+type Looked = Pick<PlanFacts, 'workspace' | 'mounts' | 'inWorkspace'>;
 
 export class Sandboxes {
   readonly #world: SandboxWorld;
@@ -50,6 +53,11 @@ export class Sandboxes {
   /** Names that are taken, also by what is not accepted yet. */
   readonly #names = new Map<string, Sandbox | undefined>();
   readonly #watch: EngineWatch;
+  readonly #stubs: StubTurns = {
+    turns: new Serial(),
+    neededByOthers: (id, path) =>
+      this.list().some(({ record }) => record.id !== id && record.stubs?.some((stub) => stub.path === path)),
+  };
   #retention: NodeJS.Timeout | undefined;
   #facts: { readonly value: EngineFacts; readonly atMs: number } | undefined;
   #closed = false;
@@ -266,7 +274,7 @@ export class Sandboxes {
   }
 
   #parts(record: SandboxRecord, execs: Awaited<ReturnType<SandboxWorld['store']['loadExecs']>>) {
-    return { record, execs, removed: (sandbox: Sandbox) => this.#drop(sandbox) };
+    return { record, execs, stubs: this.#stubs, removed: (sandbox: Sandbox) => this.#drop(sandbox) };
   }
 
   #keep(sandbox: Sandbox): void {
@@ -354,7 +362,7 @@ async function lookAt({ workspace, mounts = [] }: Spec): Promise<Looked> {
     mounts: await Promise.all(
       mounts.map((mount, index) => pathFacts(`mounts.${index}.source`, mount.source)),
     ),
-    ...(workspace === undefined ? {} : { workspace: await pathFacts('workspace.path', workspace.path) }),
+    ...(workspace === undefined ? {} : await lookAtWorkspace(workspace)),
   };
 }
 
