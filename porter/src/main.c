@@ -252,7 +252,7 @@ int main(int argc, char **argv) {
     if (strcmp(argv[i], "--version") == 0) return tell_version();
     if (strncmp(argv[i], "--nofile=", 9) == 0) limit_open_files(argv[i] + 9);
     else if (strcmp(argv[i], "--exit-with-host") == 0) exit_with_host = true;
-    else die("usage: porter [--version] [--nofile=N] [--exit-with-host] | porter relay [pid] | porter show FILE...");
+    else die("usage: porter [--version] [--nofile=N] [--exit-with-host] | porter relay [pid] | porter show FILE|@PATH...");
   }
   static const struct host_events events = {.frame = on_frame, .replaced = on_host_replaced, .gone = on_host_gone};
   static struct watch signals;

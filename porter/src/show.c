@@ -2,7 +2,10 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include "text.h"
 
 static int say(const char *data, size_t length) {
   while (length > 0) {
@@ -28,9 +31,30 @@ static int show_file(const char *path) {
   return say("\n", 1);
 }
 
+/* What is at a path, not what a link there leads to. `argument` is the path behind an @. */
+static int show_identity(const char *argument) {
+  char bytes[128];
+  struct text line = {.data = bytes, .capacity = sizeof bytes};
+  struct stat st;
+  bool found = lstat(argument + 1, &st) == 0;
+  if (say("== ", 3) != 0 || say(argument, strlen(argument)) != 0) return -1;
+  if (say(found ? " +\n" : "\n", found ? 3 : 1) != 0) return -1;
+  if (!found) return 0;
+  text_number(&line, st.st_dev);
+  text_add(&line, " ");
+  text_number(&line, st.st_ino);
+  text_add(&line, " ");
+  text_number(&line, (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec);
+  text_add(&line, " ");
+  text_number(&line, st.st_mode);
+  text_add(&line, "\n\n");
+  return say(line.data, line.length);
+}
+
 int show_main(int count, char **paths) {
   for (int index = 0; index < count; index++) {
-    if (show_file(paths[index]) != 0) return 1;
+    const char *path = paths[index];
+    if ((path[0] == '@' ? show_identity(path) : show_file(path)) != 0) return 1;
   }
   return 0;
 }

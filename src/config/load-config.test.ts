@@ -25,6 +25,7 @@ const load = (more: Partial<LoadOptions> = {}, env: Record<string, string> = {})
     ...more,
   });
 const write = (text: string, folder = project) => writeFile(join(folder, 'sallyport.yaml'), text);
+const makeRepository = (folder: string) => mkdir(join(folder, '.git', 'objects'), { recursive: true });
 
 describe('finding the project file', () => {
   it('looks in the folder itself, and in parents only up to the root of the repository', async () => {
@@ -32,14 +33,14 @@ describe('finding the project file', () => {
     const cwd = join(project, 'src', 'deep');
     expect((await load()).projectFile).toBe(join(project, 'sallyport.yaml'));
     expect((await load({ cwd })).projectFile).toBeUndefined();
-    await mkdir(join(project, '.git'));
+    await makeRepository(project);
     expect((await load({ cwd })).projectFile).toBe(join(project, 'sallyport.yaml'));
-    await mkdir(join(cwd, '.git'));
+    await makeRepository(cwd);
     expect((await load({ cwd })).projectFile).toBeUndefined();
   });
 
   it('does not search a home from below, even if that is a repository', async () => {
-    await mkdir(join(home, '.git'));
+    await makeRepository(home);
     await write('labels: {a: b}\n', home);
     expect((await load()).projectFile).toBeUndefined();
     expect((await load({ cwd: home })).projectFile).toBe(join(home, 'sallyport.yaml'));
@@ -56,9 +57,24 @@ describe('finding the project file', () => {
   });
 });
 
+describe('what a sandbox puts into its workspace', () => {
+  it('is no project file and no repository', async () => {
+    await write('limits: { cpus: 1 }');
+    const cwd = join(project, 'src');
+    await mkdir(join(cwd, 'sallyport.yaml'));
+    await mkdir(join(cwd, '.git'));
+    expect((await load({ cwd })).projectFile).toBeUndefined();
+    // The control: the folder above is a repository, so both were passed over on the way to it.
+    await makeRepository(project);
+    expect((await load({ cwd })).projectFile).toBe(join(project, 'sallyport.yaml'));
+    await mkdir(join(cwd, 'sallyport.yaml', 'filled'));
+    await expect(load({ cwd })).rejects.toThrow('it is no regular file');
+  });
+});
+
 describe('paths', () => {
   it('are relative to the file that says them, flags to the working folder', async () => {
-    await mkdir(join(project, '.git'));
+    await makeRepository(project);
     await write(
       'workspace: {path: .}\nmounts: [{source: ../data, target: /data}, {source: ~/x, target: /x}]\n',
     );

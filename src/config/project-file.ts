@@ -4,7 +4,7 @@
  * everything below /tmp. A home is never searched from below.
  */
 
-import { lstat, realpath } from 'node:fs/promises';
+import { lstat, readdir, realpath } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { SallyportError } from '../protocol/errors.ts';
 import { type SpecInput, specSchema } from '../protocol/spec.ts';
@@ -33,7 +33,8 @@ export async function findProjectFile(cwd: string, home: string): Promise<Projec
 /** Undefined: this folder has none. */
 export async function readProjectFile(folder: string, home: string): Promise<ProjectFile | undefined> {
   const file = join(folder, projectFileName);
-  const text = await readConfigFile(file);
+  // A sandbox that has this folder holds the place of a missing file with an empty folder.
+  const text = (await isEmptyFolder(file)) ? undefined : await readConfigFile(file);
   if (text === undefined) {
     await refuseOtherName(folder);
     return undefined;
@@ -61,9 +62,22 @@ async function foldersToSearch(start: string, home: string): Promise<readonly st
   for (let folder = start; ; folder = dirname(folder)) {
     if (folder !== start && (folder === home || folder === '/')) return [start];
     folders.push(folder);
-    if (await exists(join(folder, '.git'))) return folders;
+    if (await isRepository(folder)) return folders;
     if (dirname(folder) === folder) return [start];
   }
+}
+
+/** An empty `.git` is none, as git has it. */
+async function isRepository(folder: string): Promise<boolean> {
+  const git = join(folder, '.git');
+  return (await exists(git)) && !(await isEmptyFolder(git));
+}
+
+async function isEmptyFolder(path: string): Promise<boolean> {
+  return await readdir(path).then(
+    (names) => names.length === 0,
+    () => false,
+  );
 }
 
 async function exists(path: string): Promise<boolean> {

@@ -75,6 +75,24 @@ export const specFields: readonly SpecField[] = [
     approval: 'always',
   },
   {
+    field: 'workspace.protect',
+    meaning:
+      'More paths in the workspace that are read-only inside, in `live` mode, with what the host would execute, which always is. At most 100.',
+    absent: 'none',
+    empty: 'none',
+    example: '[scripts/deploy]',
+    approval: 'always',
+  },
+  {
+    field: 'workspace.dangerously_unprotected',
+    meaning:
+      'What the host would execute and the sandbox may write to all the same, in `live` mode: names of the default set, or `all`.',
+    absent: 'none',
+    empty: 'none',
+    example: '[.vscode]',
+    approval: 'always',
+  },
+  {
     field: 'mounts',
     meaning: 'More files and folders of the host. At most 100.',
     absent: 'none',

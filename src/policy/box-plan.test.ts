@@ -17,7 +17,12 @@ const facts: PlanFacts = {
   places: { platform: 'linux', homes: ['/home/me'], stateDirs: [], engineSockets: [] },
   mounts: [],
 };
-const withWorkspace: PlanFacts = { ...facts, workspace: folder('/home/me/project') };
+/** An empty folder, so that nothing but stubs protects it. */
+const withWorkspace: PlanFacts = {
+  ...facts,
+  workspace: folder('/home/me/project'),
+  inWorkspace: { found: {}, named: [] },
+};
 const asRoot: PlanFacts = { ...withWorkspace, host: { uid: 0, gid: 0, platform: 'linux' } };
 const live = { workspace: { path: '/home/me/project' } };
 
@@ -59,7 +64,7 @@ describe('planBox', () => {
   it('[G6][A11] runs as the host user where a folder of the host is writable', () => {
     const planned = plan({ ...live, labels: { a: 'b' } }, withWorkspace);
     expect(planned.user).toEqual({ uid: 1000, gid: 1001, home: '/home/sally' });
-    expect(planned.mounts).toEqual([{ source: '/home/me/project', target: '/workspace', writable: true }]);
+    expect(planned.mounts[0]).toEqual({ source: '/home/me/project', target: '/workspace', writable: true });
     expect(planned.workdir).toBe('/workspace');
     const mounted = plan(
       { mounts: [{ source: '/tmp/x', target: '/x', writable: true }] },
@@ -159,7 +164,7 @@ describe('planBox, sources and targets', () => {
 
   it('refuses a workspace that is no folder or not there, and follows one that is a link', () => {
     const at = (more: Partial<PathFacts>) => ({
-      ...facts,
+      ...withWorkspace,
       workspace: { ...folder('/home/me/project'), ...more },
     });
     expect(() => plan(live, at({ kind: 'file', realKind: 'file' }))).toThrow(

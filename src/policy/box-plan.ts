@@ -12,6 +12,7 @@ import { type HostPlaces, requireAllowedSource } from './forbidden-sources.ts';
 import { decideLimits, memoryFolders, profileLabels } from './hardening.ts';
 import { plainPath } from './paths.ts';
 import { type ProfileName, profiles } from './profiles.ts';
+import { type Protection, protectWorkspace, type Stub, type WorkspaceLook } from './protected-paths.ts';
 import { requireFreeTargets, type Target, targetOf } from './targets.ts';
 import { type PlannedShadow, plannedShadows, type ToolFacts, toolSources } from './tool-sources.ts';
 
@@ -36,6 +37,8 @@ export interface PlanFacts extends UserFacts {
   readonly copies?: readonly PathFacts[];
   /** Of what the built-in tools of the spec bring. */
   readonly tools?: readonly ToolFacts[];
+  /** Of a live workspace. */
+  readonly inWorkspace?: WorkspaceLook;
 }
 
 export interface BoxPlan {
@@ -46,7 +49,7 @@ export interface BoxPlan {
   readonly usesPool: boolean;
   readonly userMapping?: 'keep-id';
   readonly workdir: string;
-  /** With the workspace, unless that is copied. */
+  /** With the workspace, unless that is copied. Parents before children. */
   readonly mounts: readonly BoxMount[];
   /** To be copied in before the sandbox is ready, in this order. */
   readonly copies: readonly PlannedCopy[];
@@ -54,6 +57,10 @@ export interface BoxPlan {
   readonly shadows: readonly PlannedShadow[];
   /** Sockets of the host that tools want inside. */
   readonly sockets: readonly PlannedSocket[];
+  /** What must be on the host for the mounts that protect a live workspace, and may be missing. */
+  readonly stubs?: readonly Stub[];
+  /** What the host would execute and the sandbox may write to, by request. */
+  readonly unprotected?: readonly string[];
   readonly tmpfs: readonly BoxTmpfs[];
   readonly readOnlyRoot: boolean;
   readonly labels: Readonly<Record<string, string>>;
@@ -90,22 +97,36 @@ export function planBox(spec: Spec, facts: PlanFacts): BoxPlan {
     sources.map(({ target }) => target),
     decided.user.home,
   );
+  const protection = protectionOf(spec, given, facts);
   return {
     profile: profileName,
     limits,
     user: decided.user,
     usesPool: decided.fromPool,
     workdir: plainPath(spec.workdir ?? spec.workspace?.target ?? decided.user.home),
-    mounts: [...given, ...tools.sources.filter(({ isShadow }) => !isShadow)]
-      .filter(({ how }) => how !== 'copy')
-      .map(({ real, target, how }) => ({ source: real, target: target.path, writable: how === 'writable' })),
+    mounts: [
+      ...[...given, ...tools.sources.filter(({ isShadow }) => !isShadow)]
+        .filter(({ how }) => how !== 'copy')
+        .map(({ real, target, how }) => ({
+          source: real,
+          target: target.path,
+          writable: how === 'writable',
+        })),
+      ...(protection?.mounts ?? []),
+    ],
     copies: plannedCopies(spec, given),
     shadows: plannedShadows(tools.sources),
     sockets: tools.sockets,
     tmpfs: memoryFolders(profile, limits),
     readOnlyRoot: profile.readOnlyRoot,
     labels: { ...spec.labels, ...profileLabels(profileName) },
-    notes: [...decided.notes, ...readonlyNotes(spec, sources, decided), ...tools.notes],
+    notes: [
+      ...decided.notes,
+      ...readonlyNotes(spec, sources, decided),
+      ...unprotectedNotes(protection?.unprotected ?? []),
+      ...tools.notes,
+    ],
+    ...(protection === undefined ? {} : { stubs: protection.stubs, unprotected: protection.unprotected }),
     ...(decided.mapping === undefined ? {} : { userMapping: decided.mapping }),
     ...(spec.runtime === undefined ? {} : { runtime: spec.runtime }),
   };
@@ -195,6 +216,35 @@ function mountSources(spec: Spec, facts: PlanFacts): readonly Source[] {
     how: mount.writable ? 'writable' : 'readonly',
     target: targetOf(`mounts.${index}.target`, mount.target),
   }));
+}
+
+/** Undefined: the workspace is not live, so nothing of it can be changed from inside. */
+function protectionOf(
+  { workspace }: Spec,
+  sources: readonly Source[],
+  { inWorkspace }: PlanFacts,
+): Protection | undefined {
+  if (workspace === undefined) return undefined;
+  const { protect = [], dangerously_unprotected: unprotected = [], mode } = workspace;
+  const live = sources.find(({ field, how }) => field === 'workspace.path' && how === 'writable');
+  if (live === undefined) {
+    if (protect.length + unprotected.length === 0) return undefined;
+    const field = protect.length > 0 ? 'workspace.protect' : 'workspace.dangerously_unprotected';
+    const message = `${field}: with \`mode: ${mode}\` nothing of the folder can be changed from inside`;
+    throw refuse(field, message, 'Leave it out, or use `mode: live`.');
+  }
+  if (inWorkspace === undefined) throw new RangeError('nobody looked into the workspace');
+  return protectWorkspace(
+    { source: live.real, target: live.target.path },
+    { protect, unprotected },
+    inWorkspace,
+  );
+}
+
+function unprotectedNotes(paths: readonly string[]): readonly UserNote[] {
+  if (paths.length === 0) return [];
+  const message = `writable inside by request, although the host executes what is there: ${paths.join(', ')}`;
+  return [{ code: 'workspace_unprotected', message }];
 }
 
 /** A copy needs a place to write to that the strict profile's read-only root and its 64 MiB of /tmp do not have. */

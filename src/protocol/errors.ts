@@ -429,6 +429,25 @@ export const errorRegistry = {
     summary: 'A tree from a sandbox holds something that is not written to this machine.',
     advice: 'Remove the entry that the message names inside the sandbox, or copy single files.',
   },
+  source_changed: {
+    kind: 'conflict',
+    summary:
+      'What would be, or was, mounted is not what was judged: a file or folder of the host was replaced meanwhile.',
+    advice: 'Look at the path that the message names; if it is as you want it, start the sandbox again.',
+  },
+  mount_stale: {
+    kind: 'conflict',
+    summary:
+      'A file or folder of the host that the sandbox has was removed or replaced, and commands still run with the old one.',
+    advice:
+      'Wait for them or end them; then `sally stop` and `sally start` give the sandbox what is there now.',
+  },
+  stub_impossible: {
+    kind: 'permission',
+    summary: 'A path of a live workspace is to be protected, is not there, and cannot be held by a stub.',
+    advice:
+      'Make it yourself, work on a copy (`mode: copy`), or name it in `workspace.dangerously_unprotected`.',
+  },
   internal: {
     kind: 'internal',
     summary: 'Something failed that should not have.',

@@ -106,6 +106,16 @@ const excludes = {
     .optional(),
 };
 
+const insideWorkspace = noNul
+  .min(1)
+  .max(4095)
+  .refine((path) => !path.startsWith('/'), 'must be relative to the workspace')
+  .refine(
+    (path) => path.split('/').some((part) => part !== '' && part !== '.'),
+    'must name something in the workspace',
+  )
+  .refine((path) => !path.split('/').includes('..'), 'must not contain ..');
+
 const workspaceSchema = z.strictObject({
   /** On the host. Relative to the file that says it, or to the working directory. */
   path: hostPath,
@@ -114,6 +124,10 @@ const workspaceSchema = z.strictObject({
   mode: z.enum(['live', 'readonly', 'copy']).default('live'),
   /** Of `copy` alone. */
   ...excludes,
+  /** Live: held read-only inside, with what always is. */
+  protect: z.array(insideWorkspace).max(100).optional(),
+  /** Live: of what is always held read-only, what shall be writable; or `all`. */
+  dangerously_unprotected: z.array(insideWorkspace).max(100).optional(),
 });
 
 const mountSchema = z.strictObject({

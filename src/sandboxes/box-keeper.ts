@@ -12,6 +12,7 @@ import type { MemoryDeaths } from './memory-deaths.ts';
 import type { BoxState } from './ports.ts';
 import type { RecordKeeper } from './record-keeper.ts';
 import type { SandboxExecs } from './sandbox-execs.ts';
+import { removeStubs, type StubTurns } from './stubs.ts';
 import type { SandboxWorld } from './world.ts';
 
 const mainGraceMs = 5000;
@@ -20,6 +21,7 @@ export interface KeeperParts {
   readonly keeper: RecordKeeper;
   readonly execs: SandboxExecs;
   readonly memory: MemoryDeaths;
+  readonly stubs: StubTurns;
   /** Fires when the sandbox is to be removed: then nothing more is made. */
   readonly signal: AbortSignal;
   /** The connection is gone for good. Called outside of any turn. */
@@ -56,6 +58,7 @@ export class BoxKeeper {
     } catch (error) {
       await this.#unmake();
       keeper.forgetContainer();
+      await this.#removeStubs();
       if (!signal.aborted) {
         keeper.transition('FAILED', reasonOf(error));
         if (keeper.record.ephemeral) await this.remove();
@@ -81,6 +84,7 @@ export class BoxKeeper {
       if (found === undefined) await this.#unmake();
       else this.drop();
       if (found === undefined) keeper.forgetContainer();
+      await this.#removeStubs();
       keeper.transition('FAILED', reasonOf(error));
       throw error;
     }
@@ -137,6 +141,7 @@ export class BoxKeeper {
     if (containerId !== undefined) await engine.remove(containerId);
     else await removeByLabel(engine, owner, id);
     checkpoint('remove.container');
+    await this.#removeStubs();
     await execs.lose('it was removed');
     await store.remove(id);
     checkpoint('remove.store');
@@ -148,6 +153,7 @@ export class BoxKeeper {
     this.drop();
     await this.#world.engine.stop(this.boxId(), 0);
     await this.#parts.execs.lose(error.message);
+    await this.#removeStubs();
     this.#parts.keeper.transition('FAILED', error.message);
   }
 
@@ -155,6 +161,7 @@ export class BoxKeeper {
   async reconcile({ connecting = doAtOnce, meanwhile }: Reconciling = {}): Promise<void> {
     const { keeper } = this.#parts;
     const { state, containerId, reason } = keeper.record;
+    if (state === 'FAILED') await this.#removeStubs();
     if (state === 'DELETED' || state === 'FAILED') return;
     if (state === 'DELETING') {
       await this.remove();
@@ -169,6 +176,7 @@ export class BoxKeeper {
     else if (found.status === 'paused') keeper.transition('PAUSED', reason);
     else if (found.running) await this.#runs(connecting);
     else if (state !== 'STOPPED') await this.#ended(howItEnded(found, meanwhile));
+    else await this.#removeStubs();
   }
 
   /** The box goes on without us. */
@@ -188,6 +196,7 @@ export class BoxKeeper {
   async #ended(why: string): Promise<void> {
     this.drop();
     await this.#parts.execs.lose(why);
+    await this.#removeStubs();
     this.#parts.keeper.transition('STOPPED', why);
   }
 
@@ -197,6 +206,7 @@ export class BoxKeeper {
     const { engine, owner } = this.#world;
     await removeByLabel(engine, owner, keeper.record.id);
     keeper.forgetContainer();
+    await this.#removeStubs();
     await execs.lose('the daemon ended while it was started');
     keeper.transition('FAILED', 'the daemon ended while it was made');
     if (keeper.record.ephemeral) await this.remove();
@@ -206,6 +216,7 @@ export class BoxKeeper {
     const why = 'its container was removed from outside';
     this.drop();
     this.#parts.keeper.forgetContainer();
+    await this.#removeStubs();
     await this.#parts.execs.lose(why);
     this.#parts.keeper.transition('FAILED', why);
   }
@@ -216,12 +227,23 @@ export class BoxKeeper {
     this.#parts.keeper.transition('READY');
   }
 
+  /** Only when the box does not run: they are what its protection is mounted on. */
+  async #removeStubs(): Promise<void> {
+    const { keeper, stubs } = this.#parts;
+    try {
+      await removeStubs(keeper.record, stubs, () => keeper.note({ stubs: [] }));
+    } catch (error) {
+      this.#world.report(`take the stubs of ${keeper.record.name} away`, error);
+    }
+  }
+
   #materialisation(): Materialisation {
-    const { keeper, signal } = this.#parts;
+    const { keeper, signal, stubs } = this.#parts;
     return {
       record: () => keeper.record,
       note: (news) => keeper.note(news),
       linkTo: (boxId) => this.#newLink(boxId),
+      stubs,
       tell: (event) => {
         const { id } = keeper.record;
         this.#world.store.events.append({ type: 'sandbox.progress', sandbox_id: id, ...event });

@@ -1,5 +1,6 @@
 /** What a sandbox must look like from inside, row by row: what is expected, and how to find it in what the kernel shows. Pure. */
 
+import { plainPath } from '../policy/paths.ts';
 import type { SandboxRecord } from './records.ts';
 
 /** Path to content. What could not be opened is not in it. */
@@ -15,7 +16,8 @@ export interface Expectation {
 }
 
 export function expectations(record: SandboxRecord, porterMount: string): readonly Expectation[] {
-  const { user, limits, profile, mounts } = record.plan;
+  const { user, limits, profile, mounts, unprotected = [] } = record.plan;
+  const { workspace } = record.spec;
   const strict = profile === 'strict';
   const noCapability = '0000000000000000';
   return [
@@ -47,12 +49,24 @@ export function expectations(record: SandboxRecord, porterMount: string): readon
     { name: 'root', expected: strict ? 'ro' : 'rw', find: (shown) => mountMode(shown, '/') },
     { name: `mount ${porterMount}`, expected: 'ro', find: (shown) => mountMode(shown, porterMount) },
     { name: '/tmp', expected: strict ? 'tmpfs noexec' : 'tmpfs exec', find: tmp },
+    ...unprotectedRow(unprotected),
     ...mounts.map(({ target, writable }) => ({
-      name: `mount ${target}`,
+      name: `${isInWorkspace(target, workspace?.target) && !writable ? 'protected' : 'mount'} ${target}`,
       expected: writable ? 'rw' : 'ro',
       find: (shown: Shown) => mountMode(shown, target),
     })),
   ];
+}
+
+/** Nothing else can be mounted there: targets inside each other are refused. */
+const isInWorkspace = (target: string, workspace: string | undefined): boolean =>
+  workspace !== undefined && target.startsWith(`${plainPath(workspace)}/`);
+
+/** Not to be found inside: what is not protected cannot be told from any other file. It is said all the same. */
+function unprotectedRow(paths: readonly string[]): readonly Expectation[] {
+  if (paths.length === 0) return [];
+  const list = paths.join(' ');
+  return [{ name: 'dangerously unprotected', expected: list, find: () => list }];
 }
 
 /** Limits of memory are whole pages. */
@@ -88,7 +102,7 @@ function status(field: string, read: (text: string) => string = (text) => text.t
  * gVisor, which is a kernel of its own. It filters and limits from outside, and shows inside as if nobody did. Linux shows
  * this line in every process since 4.10, and nobody inside can take it away.
  */
-const isOtherKernel = (shown: Shown): boolean =>
+export const isOtherKernel = (shown: Shown): boolean =>
   shown.has('/proc/self/status') && status('NoNewPrivs')(shown) === undefined;
 
 function seccomp(shown: Shown): string | undefined {
@@ -148,13 +162,20 @@ function mountAt(shown: Shown, target: string): MountLine | undefined {
     const [before = '', after = ''] = line.split(' - ');
     const fields = before.split(' ');
     return {
-      target: fields[4] ?? '',
+      target: unescaped(fields[4] ?? ''),
       options: (fields[5] ?? '').split(','),
       type: after.split(' ')[0] ?? '',
     };
   });
-  return lines.findLast((line) => line.target === target);
+  return lines.findLast((line) => line.target === asShown(target));
 }
+
+/** The kernel writes blanks, line breaks and backslashes of a path as octal numbers. */
+const unescaped = (path: string): string =>
+  path.replaceAll(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
+
+/** What is shown is bytes, one in each character. */
+export const asShown = (path: string): string => Buffer.from(path, 'utf8').toString('latin1');
 
 /**
  * gVisor by default puts a layer over the root that lives as long as the container runs, not as long as it is there.

@@ -10,8 +10,9 @@ import type { ToolFacts } from '../policy/tool-sources.ts';
 import type { Spec } from '../protocol/spec.ts';
 import { CopyTree, type Listing } from './copy-tree.ts';
 import { pathFacts } from './path-facts.ts';
+import { lookAtWorkspace } from './workspace-look.ts';
 
-export type Looked = Pick<PlanFacts, 'workspace' | 'mounts' | 'copies' | 'tools'>;
+export type Looked = Pick<PlanFacts, 'workspace' | 'inWorkspace' | 'mounts' | 'copies' | 'tools'>;
 
 /** `home`: the user's, where the folders of built-in tools are. */
 export async function lookAtSpec(spec: Spec, home: string): Promise<Looked> {
@@ -22,7 +23,7 @@ export async function lookAtSpec(spec: Spec, home: string): Promise<Looked> {
     mounts: await sources('mounts', mounts),
     copies: await sources('copies', copies),
     tools: await Promise.all(wantedMounts(tools).map(({ id, source }) => toolFacts(id, home, source))),
-    ...(workspace === undefined ? {} : { workspace: await pathFacts('workspace.path', workspace.path) }),
+    ...(workspace === undefined ? {} : await lookAtWorkspace(workspace)),
   };
 }
 

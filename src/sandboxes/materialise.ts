@@ -10,8 +10,10 @@ import type { BoxRequest } from '../protocol/box.ts';
 import { label, ownedLabels } from '../protocol/labels.ts';
 import type { BoxLink } from './box-link.ts';
 import { putCopy, shadowEntries } from './copy-in.ts';
+import { PinnedSources } from './pinned-sources.ts';
 import type { SandboxRecord } from './records.ts';
 import { Saga } from './saga.ts';
+import { makeStubs, type StubTurns } from './stubs.ts';
 import { requireInForce } from './verify.ts';
 import { copyWorkspace } from './workspace-copy.ts';
 import type { SandboxWorld, Tell } from './world.ts';
@@ -21,6 +23,7 @@ export interface Materialisation {
   /** News of the record, safe when it returns. */
   readonly note: (news: Partial<SandboxRecord>) => void;
   readonly linkTo: (boxId: string) => BoxLink;
+  readonly stubs: StubTurns;
   readonly tell: Tell;
   readonly signal: AbortSignal;
 }
@@ -49,6 +52,8 @@ async function make(world: SandboxWorld, work: Materialisation, saga: Saga): Pro
   signal.throwIfAborted();
   checkpoint('create.porter');
   await makeShadows(world, work);
+  // An engine looks for the sources when it makes the box, and again when it starts it.
+  await provideStubs(world, work);
   // Not cancelled half-way: a create whose answer is not awaited would leave a box that nobody knows.
   const boxId = await engine.create(boxOf(work.record(), world.owner, { image: personal, porterVolume }));
   saga.onFailure('the container', () => engine.remove(boxId));
@@ -56,7 +61,7 @@ async function make(world: SandboxWorld, work: Materialisation, saga: Saga): Pro
   note({ containerId: boxId });
   signal.throwIfAborted();
   checkpoint('create.recorded');
-  const link = await startBox(world, work, saga);
+  const link = await startMade(world, work, saga);
   for (const copy of plan.copies) {
     if (copy.isWorkspace) await copyIn(world, work, link, copy);
     else await putCopy((await link.porter()).files, copy, { tell, signal });
@@ -109,31 +114,82 @@ async function copyIn(
 /** From a container that does not run to a porter that answers, in a box that is as it was asked for. */
 export async function startBox(
   world: SandboxWorld,
-  work: Pick<Materialisation, 'record' | 'linkTo' | 'signal'>,
-  saga: Saga = new Saga(),
+  work: Pick<Materialisation, 'record' | 'note' | 'linkTo' | 'stubs' | 'signal'>,
 ): Promise<BoxLink> {
-  const { engine, checkpoint } = world;
+  await provideStubs(world, work);
+  return await startMade(world, work, new Saga());
+}
+
+async function startMade(
+  world: SandboxWorld,
+  work: Pick<Materialisation, 'record' | 'note' | 'linkTo' | 'signal'>,
+  saga: Saga,
+): Promise<BoxLink> {
+  const { checkpoint } = world;
   const { containerId } = work.record();
   if (containerId === undefined) throw new Error('a container is started that was never made');
+  const { mounts } = work.record().plan;
+  const sources = await PinnedSources.pin(mounts);
+  try {
+    checkpoint('create.pinned');
+    const link = await startPinned(world, work, { containerId, sources, saga });
+    if (mounts.length > 0) work.note({ sources: sources.identities });
+    checkpoint('create.greeted');
+    return link;
+  } finally {
+    await sources.close();
+  }
+}
+
+/** Whoever calls takes them away again if the start fails. */
+async function provideStubs(
+  { store, checkpoint }: SandboxWorld,
+  { record, note, stubs }: Pick<Materialisation, 'record' | 'note' | 'stubs'>,
+): Promise<void> {
+  const made = await makeStubs(record(), stubs, (needed) => note({ stubs: needed }));
+  checkpoint('create.stubs');
+  if (made.length === 0) return;
+  const list = made.map(({ path }) => path).join(', ');
+  const message = `put into the workspace until the sandbox stops, so that nothing can be planted there: ${list}`;
+  store.events.append({ type: 'sandbox.note', sandbox_id: record().id, code: 'workspace_stubs', message });
+}
+
+interface Pinned {
+  readonly containerId: string;
+  readonly sources: PinnedSources;
+  readonly saga: Saga;
+}
+
+async function startPinned(
+  world: SandboxWorld,
+  work: Pick<Materialisation, 'record' | 'linkTo' | 'signal'>,
+  { containerId, sources, saga }: Pinned,
+): Promise<BoxLink> {
+  const { engine, checkpoint } = world;
   const link = work.linkTo(containerId);
   saga.onFailure('the connection', async () => link.close());
   // Before the start: what porter says first must not be missed.
   const door = await engine.tryAttach(containerId, work.signal);
+  let isStarted = false;
   try {
     await engine.start(containerId, work.signal);
+    isStarted = true;
     checkpoint('create.started');
     if (door === undefined) await link.reach(work.signal);
     else await link.greet(door, work.signal);
     const { id } = work.record();
-    for (const note of await requireInForce(await link.porter(), work.record())) {
+    const isLocal = async (): Promise<boolean> => (await engine.facts()).endpoint.startsWith('unix:');
+    for (const note of await requireInForce(await link.porter(), work.record(), sources, isLocal)) {
       world.store.events.append({ type: 'sandbox.note', sandbox_id: id, ...note });
     }
   } catch (error) {
     door?.destroy();
     link.close();
+    // A box that is not what was asked for runs no longer than that took to find out.
+    if (isStarted)
+      await engine.stop(containerId, 0).catch((failure: unknown) => world.report('stop a box', failure));
     throw error;
   }
-  checkpoint('create.greeted');
   return link;
 }
 

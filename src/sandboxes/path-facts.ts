@@ -30,7 +30,7 @@ export async function pathFacts(field: string, path: string): Promise<PathFacts>
   };
 }
 
-function kindOf(facts: Kinds): 'file' | 'directory' | 'symlink' | 'other' {
+export function kindOf(facts: Kinds): 'file' | 'directory' | 'symlink' | 'other' {
   if (facts.isSymbolicLink()) return 'symlink';
   if (facts.isDirectory()) return 'directory';
   return facts.isFile() ? 'file' : 'other';

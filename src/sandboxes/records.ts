@@ -1,6 +1,7 @@
 /** What is remembered of a sandbox and of an exec. The store writes it down as it is; views show a part of it. */
 
 import type { BoxPlan } from '../policy/box-plan.ts';
+import type { Stub } from '../policy/protected-paths.ts';
 import type { ErrorCode, ErrorDetails, ErrorKind } from '../protocol/errors.ts';
 import type { ExecId, SandboxId } from '../protocol/ids.ts';
 import type { Spec } from '../protocol/spec.ts';
@@ -28,6 +29,10 @@ export interface SandboxRecord {
   readonly detached: boolean;
   readonly containerName: string;
   readonly containerId?: string;
+  /** What was put, or is about to be put, into its workspace to be mounted on. In the order in which they were made. */
+  readonly stubs?: readonly Stub[];
+  /** What its mounts are binds of since the last start: source to identity. */
+  readonly sources?: Readonly<Record<string, string>>;
   /** What a host proves itself to porter with; hex. */
   readonly token: string;
   /** Of the last host that connected. */

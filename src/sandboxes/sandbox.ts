@@ -28,6 +28,7 @@ import { RecordKeeper } from './record-keeper.ts';
 import type { ExecRecord, SandboxRecord } from './records.ts';
 import { SandboxExecs } from './sandbox-execs.ts';
 import { sandboxView } from './sandbox-view.ts';
+import type { StubTurns } from './stubs.ts';
 import { verifyBox } from './verify.ts';
 import { type BroughtBack, requireNoChanges, type WorkspaceChange } from './workspace-changes.ts';
 import type { SandboxWorld } from './world.ts';
@@ -40,6 +41,7 @@ const stopGraceMs = 5000;
 export interface SandboxParts {
   readonly record: SandboxRecord;
   readonly execs: readonly ExecRecord[];
+  readonly stubs: StubTurns;
   /** It is gone for good. */
   readonly removed: (sandbox: Sandbox) => void;
 }
@@ -85,6 +87,7 @@ export class Sandbox {
       keeper: this.#keeper,
       execs: this.#execs,
       memory: this.#memory,
+      stubs: parts.stubs,
       signal: this.#abort.signal,
       lost: (error) => this.#background('look after a lost connection', this.#onLost(error)),
     });

@@ -1,6 +1,7 @@
 /** All sandboxes of one owner: makes them, finds them, and makes what is remembered true again after a crash. */
 
 import { randomBytes } from 'node:crypto';
+import { Serial } from '../lib/serial.ts';
 import { Slots } from '../lib/slots.ts';
 import { type BoxPlan, type PlanFacts, placeShadows, planBox } from '../policy/box-plan.ts';
 import type { HostPlaces } from '../policy/forbidden-sources.ts';
@@ -21,7 +22,9 @@ import type { EngineFacts, EventLog, KnownBox } from './ports.ts';
 import type { SandboxRecord } from './records.ts';
 import { pruneReason, retentionCheckMs, retentionReason } from './retention.ts';
 import { Sandbox } from './sandbox.ts';
+import type { StubTurns } from './stubs.ts';
 import { freeUid } from './uid-pool.ts';
+import { lookAtWorkspace } from './workspace-look.ts';
 import type { SandboxWorld } from './world.ts';
 
 export interface SandboxesOptions {
@@ -51,6 +54,11 @@ export class Sandboxes {
   /** Names that are taken, also by what is not accepted yet. */
   readonly #names = new Map<string, Sandbox | undefined>();
   readonly #watch: EngineWatch;
+  readonly #stubs: StubTurns = {
+    turns: new Serial(),
+    neededByOthers: (id, path) =>
+      this.list().some(({ record }) => record.id !== id && record.stubs?.some((stub) => stub.path === path)),
+  };
   #retention: NodeJS.Timeout | undefined;
   #facts: { readonly value: EngineFacts; readonly atMs: number } | undefined;
   #closed = false;
@@ -273,7 +281,7 @@ export class Sandboxes {
   }
 
   #parts(record: SandboxRecord, execs: Awaited<ReturnType<SandboxWorld['store']['loadExecs']>>) {
-    return { record, execs, removed: (sandbox: Sandbox) => this.#drop(sandbox) };
+    return { record, execs, stubs: this.#stubs, removed: (sandbox: Sandbox) => this.#drop(sandbox) };
   }
 
   #keep(sandbox: Sandbox): void {

@@ -8,6 +8,7 @@ import { porterMount, porterPath } from '../protocol/box.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import type { VerifyView } from '../protocol/views.ts';
 import { type Expectation, expectations, forgetsRootAtStop, type Shown } from './expectations.ts';
+import { type PinnedSources, shownOfMounts } from './pinned-sources.ts';
 import type { SandboxRecord } from './records.ts';
 
 const shownFiles = [
@@ -44,10 +45,15 @@ function verified(shown: Shown, record: SandboxRecord): VerifyView {
 export async function requireInForce(
   porter: Porter,
   record: SandboxRecord,
+  sources: PinnedSources,
+  isLocal: () => Promise<boolean>,
 ): Promise<readonly { readonly code: string; readonly message: string }[]> {
-  const shown = await show(porter);
+  const shown = await show(porter, shownOfMounts(record.plan.mounts));
   const failed = verified(shown, record).checks.filter(({ status }) => status === 'failed');
-  if (failed.length === 0) return forgetsRootAtStop(shown) ? [rootIsForgotten] : [];
+  if (failed.length === 0) {
+    await sources.requireMounted(shown, isLocal);
+    return forgetsRootAtStop(shown) ? [rootIsForgotten] : [];
+  }
   const list = failed.map(({ name, expected, found }) => `${name} is ${found}, not ${expected}`);
   throw new SallyportError('isolation_missing', `in sandbox ${record.name} ${list.join('; ')}`, {
     details: { sandbox: record.name, checks: failed.map(({ name }) => name) },
@@ -60,11 +66,11 @@ function check({ name, expected, find, fits }: Expectation, shown: Shown): Verif
   return { name, expected, found, status: (fits?.(found) ?? found === expected) ? 'ok' : 'failed' };
 }
 
-async function show(porter: Porter): Promise<Shown> {
+async function show(porter: Porter, more: readonly string[] = []): Promise<Shown> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   const exec = porter.exec(
-    { argv: [porterPath, 'show', ...shownFiles], env: {}, cwd: '/', deadlineMs },
+    { argv: [porterPath, 'show', ...shownFiles, ...more], env: {}, cwd: '/', deadlineMs },
     {
       write: async (channel, _offset, data) => {
         bytes += data.length;

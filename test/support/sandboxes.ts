@@ -36,9 +36,17 @@ export async function openSandboxes(
     readonly home?: string;
     /** An engine that makes something else than it was asked for. */
     readonly tamper?: (box: BoxRequest) => BoxRequest;
+    /** What the world does between two steps. */
+    readonly checkpoint?: (name: string) => void;
   } = {},
 ): Promise<TestSandboxes> {
-  const { stateDir, clientAbsenceMs = 10_000, home = homedir(), tamper = (box) => box } = options;
+  const {
+    stateDir,
+    clientAbsenceMs = 10_000,
+    home = homedir(),
+    tamper = (box) => box,
+    checkpoint = () => {},
+  } = options;
   const folder = stateDir ?? (await mkdtemp(join(tmpdir(), 'sallyport-sandboxes-')));
   const { connection, image, endpoint } = testEngine();
   const engine = dockerBoxEngine(connection, readPorterBinary);
@@ -54,7 +62,7 @@ export async function openSandboxes(
       store,
       owner,
       now: () => new Date().toISOString(),
-      checkpoint: () => {},
+      checkpoint,
       clientAbsenceMs,
       report: (what, error) =>
         void reports.push(`${what}: ${error instanceof Error ? error.message : error}`),

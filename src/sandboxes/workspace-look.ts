@@ -1,0 +1,72 @@
+/** Looks into a live workspace, so that `policy/protected-paths.ts` can say what of it is to be held. Reads, and changes nothing. */
+
+import { constants } from 'node:fs';
+import { lstat, open } from 'node:fs/promises';
+import { join, normalize } from 'node:path';
+import type { PathFacts } from '../policy/box-plan.ts';
+import { pathsToLookAt, type WorkspaceLook } from '../policy/protected-paths.ts';
+import type { Spec } from '../protocol/spec.ts';
+import { kindOf, pathFacts } from './path-facts.ts';
+
+const mostConfigBytes = 1024 * 1024;
+
+/** The workspace of a spec, with what is in it where that matters. */
+export async function lookAtWorkspace(
+  workspace: NonNullable<Spec['workspace']>,
+): Promise<{ readonly workspace: PathFacts; readonly inWorkspace?: WorkspaceLook }> {
+  const facts = await pathFacts('workspace.path', workspace.path);
+  if (workspace.mode !== 'live' || facts.realKind !== 'directory') return { workspace: facts };
+  return { workspace: facts, inWorkspace: await lookIntoWorkspace(facts.real, workspace) };
+}
+
+/** `folder`: its real path. */
+async function lookIntoWorkspace(
+  folder: string,
+  { protect = [] }: Pick<NonNullable<Spec['workspace']>, 'protect'>,
+): Promise<WorkspaceLook> {
+  const named = await namedByGit(folder);
+  const paths = pathsToLookAt([...protect, ...named]);
+  const kinds = await Promise.all(
+    paths.map(async (path) => {
+      const facts = await lstat(join(folder, path)).catch(() => undefined);
+      return facts === undefined ? [] : [[path, kindOf(facts)] as const];
+    }),
+  );
+  return { found: Object.fromEntries(kinds.flat()), named };
+}
+
+/**
+ * Hooks that are elsewhere in the workspace, and configuration that is included from it. A path that leads out of the
+ * workspace is not in reach of the sandbox.
+ */
+async function namedByGit(folder: string): Promise<readonly string[]> {
+  const text = await readSmall(join(folder, '.git/config'));
+  if (text === undefined) return [];
+  const values = (pattern: RegExp): readonly string[] =>
+    [...text.matchAll(pattern)].map((match) => (match[1] ?? '').trim().replaceAll('"', ''));
+  const hooks = values(/^\s*hookspath\s*=(.*)$/gim).map((path) => inside(folder, folder, path));
+  const included = values(/^\s*path\s*=(.*)$/gim).map((path) => inside(folder, join(folder, '.git'), path));
+  return [...new Set([...hooks, ...included].filter((path) => path !== undefined))];
+}
+
+/** Relative to the workspace; undefined where it leads out of it, or is held with `.git` already. */
+function inside(folder: string, base: string, path: string): string | undefined {
+  if (path === '' || path.startsWith('~')) return undefined;
+  const whole = normalize(path.startsWith('/') ? path : join(base, path)).replace(/\/+$/, '');
+  const relative = whole.startsWith(`${folder}/`) ? whole.slice(folder.length + 1) : undefined;
+  return relative === undefined || relative === '.git' || relative === '.git/hooks' ? undefined : relative;
+}
+
+async function readSmall(path: string): Promise<string | undefined> {
+  const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(
+    () => undefined,
+  );
+  if (handle === undefined) return undefined;
+  try {
+    const facts = await handle.stat();
+    if (!facts.isFile() || facts.size > mostConfigBytes) return undefined;
+    return await handle.readFile('utf8');
+  } finally {
+    await handle.close();
+  }
+}
