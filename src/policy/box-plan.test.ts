@@ -90,7 +90,15 @@ describe('planBox', () => {
     const planned = plan({ workspace: { path: 'x', mode: 'copy' } }, withWorkspace);
     expect(planned).toMatchObject({
       mounts: [],
-      copy: { source: '/home/me/project', target: '/workspace' },
+      copies: [
+        {
+          source: '/home/me/project',
+          target: '/workspace',
+          kind: 'directory',
+          excludes: { patterns: [], from: [] },
+          isWorkspace: true,
+        },
+      ],
       usesPool: true,
     });
   });

@@ -75,7 +75,7 @@ export interface WantedMount extends ToolMount {
 /** In the order of the tools, each once. */
 export function wantedMounts(tools: readonly BuiltinToolName[]): readonly WantedMount[] {
   const all = tools.flatMap((tool) => builtinTools[tool].mounts.map((mount) => ({ ...mount, tool })));
-  return [...new Map(all.toReversed().map((mount) => [mount.id, mount])).values()].toReversed();
+  return all.filter(({ id }, index) => all.findIndex((other) => other.id === id) === index);
 }
 
 /** Places of credentials that a tool serves though nothing of them is mounted: the agent signs in their stead. */

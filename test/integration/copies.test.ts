@@ -1,8 +1,9 @@
 /** `copies` on the real engine: what comes in, what is left out, and what is refused before anything is made. */
 
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { appendFile, link, mkdir, mkdtemp, rm, symlink, truncate, writeFile } from 'node:fs/promises';
+import { once } from 'node:events';
+import { link, mkdir, mkdtemp, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -226,20 +227,18 @@ describe('what copies refuse', () => {
   test('[A5] a file that changes while it is copied is named, and the sandbox is not made', async () => {
     const { sandboxes, make } = await openSandboxes();
     const source = await folder();
-    // Large enough to be under way when the news of the first entries comes.
-    execFileSync('sh', [
+    await writeFile(join(source, 'large'), '');
+    await truncate(join(source, 'large'), 64 * 2 ** 20);
+    const writer = spawn('sh', [
       '-c',
-      'cd "$1" && seq 1 1500 | split -l 1 -a 4 - f && truncate -s 200M zlarge',
+      'echo begun; while echo more >> "$1"; do :; done',
       'sh',
-      source,
+      join(source, 'large'),
     ]);
+    onTestFinished(() => void writer.kill('SIGKILL'));
+    await once(writer.stdout, 'data');
     const making = make({ spec: { name: 'torn', copies: [{ source, target: '/in' }] } });
-    making.catch(() => {});
-    for await (const event of sandboxes.events.follow(0, AbortSignal.timeout(60_000))) {
-      if (event.type === 'sandbox.progress' && event.step === 'copy') break;
-    }
-    await appendFile(join(source, 'zlarge'), 'x');
-    await expect(making).rejects.toMatchObject({ code: 'copy_changed', details: { path: 'zlarge' } });
+    await expect(making).rejects.toMatchObject({ code: 'copy_changed', details: { path: 'large' } });
     expect(sandboxes.get('torn').state).toBe('FAILED');
   });
 });
