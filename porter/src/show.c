@@ -44,7 +44,7 @@ static int show_identity(const char *argument) {
   text_add(&line, " ");
   text_number(&line, st.st_ino);
   text_add(&line, " ");
-  text_number(&line, (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec);
+  text_number(&line, (uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec);
   text_add(&line, " ");
   text_number(&line, st.st_mode);
   text_add(&line, "\n\n");

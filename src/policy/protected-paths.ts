@@ -36,7 +36,7 @@ export interface ProtectionWish {
 export interface Protection {
   /** Parents before children, all inside the workspace. */
   readonly mounts: readonly BoxMount[];
-  /** For each of those mounts that may be missing on the host. */
+  /** For each of those mounts that may be missing on the host when a sandbox starts; not for `.git` of a repository. */
   readonly stubs: readonly Stub[];
   /** What would have been held and is not, by request. */
   readonly unprotected: readonly string[];
@@ -133,8 +133,9 @@ export function protectWorkspace(
     ].sort((a, b) => depth(a.target) - depth(b.target) || (a.target < b.target ? -1 : 1)),
     stubs: [
       ...writable.filter((path) => path !== '.git').map((path) => stubOf(workspace.source, path, 'folder')),
-      ...readOnly.flatMap(({ path, missing }) =>
-        missing === 'leave' ? [] : [stubOf(workspace.source, path, missing)],
+      // What was there when this was decided may be gone at a later start.
+      ...readOnly.map(({ path, missing }) =>
+        stubOf(workspace.source, path, missing === 'leave' ? 'folder' : missing),
       ),
     ].sort((a, b) => depth(a.path) - depth(b.path)),
     unprotected: left,

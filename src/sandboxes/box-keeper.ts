@@ -11,6 +11,7 @@ import { type Materialisation, materialise, startBox } from './materialise.ts';
 import type { MemoryDeaths } from './memory-deaths.ts';
 import type { BoxState } from './ports.ts';
 import type { RecordKeeper } from './record-keeper.ts';
+import { renewedPlan } from './renewed-plan.ts';
 import type { SandboxExecs } from './sandbox-execs.ts';
 import { removeStubs, type StubTurns } from './stubs.ts';
 import type { SandboxWorld } from './world.ts';
@@ -71,6 +72,7 @@ export class BoxKeeper {
   /** From a box that was stopped, or that somebody took away. */
   async start(): Promise<void> {
     const { keeper, memory } = this.#parts;
+    await this.#renew();
     const { containerId } = keeper.record;
     const found = containerId === undefined ? undefined : await this.#world.engine.find(containerId);
     keeper.transition('PENDING', 'starting');
@@ -89,6 +91,26 @@ export class BoxKeeper {
       throw error;
     }
     this.#startCommand();
+  }
+
+  /** A box that cannot be started in the workspace as it is now goes; `start` makes another. */
+  async #renew(): Promise<void> {
+    const { keeper } = this.#parts;
+    const plan = await renewedPlan(keeper.record);
+    if (plan === undefined) return;
+    const { containerId } = keeper.record;
+    if (containerId !== undefined) await this.#world.engine.remove(containerId);
+    keeper.forgetContainer();
+    keeper.note({ plan });
+    this.tell(
+      'workspace_renewed',
+      'the workspace is a repository that it was not before, or none any more; the container was made anew, without what was written outside of the workspace',
+    );
+  }
+
+  tell(code: string, message: string): void {
+    const { id } = this.#parts.keeper.record;
+    this.#world.store.events.append({ type: 'sandbox.note', sandbox_id: id, code, message });
   }
 
   #ready(): void {

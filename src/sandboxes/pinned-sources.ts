@@ -3,7 +3,7 @@
  *
  * What is judged is a path without links. Right before the start each source is opened along that path, following none, and
  * kept open, so that nothing else can get its number. After the start the same thing must be at the target inside. A runtime
- * with a kernel of its own shows numbers of its own; there time and mode are compared, which a swap does not match by chance.
+ * with a kernel of its own shows numbers of its own; there the time of change and the mode are compared, and nobody can choose that time.
  */
 
 import type { BigIntStats } from 'node:fs';
@@ -107,7 +107,7 @@ function sameThing({ dev, ino }: BigIntStats, inside: string): boolean {
 /** Somebody on the host may change it while it is looked at, so before or after will do. */
 async function alike({ facts, now }: Pinned, inside: string): Promise<boolean> {
   const [, , time, mode] = inside.split(' ');
-  return [facts, await now()].some((seen) => time === String(seen.mtimeNs) && mode === String(seen.mode));
+  return [facts, await now()].some((seen) => time === String(seen.ctimeNs) && mode === String(seen.mode));
 }
 
 async function hostBootId(): Promise<string | undefined> {

@@ -22,6 +22,7 @@ import { type CopiedFolder, CopiedWorkspace, copiedFolder } from './copied-works
 import { LifeWatch } from './life-watch.ts';
 import { type Action, refusal, verdict } from './lifecycle.ts';
 import { MemoryDeaths } from './memory-deaths.ts';
+import { MountGuard } from './mount-guard.ts';
 import type { BoxEvent } from './ports.ts';
 import { Presence } from './presence.ts';
 import { RecordKeeper } from './record-keeper.ts';
@@ -56,6 +57,7 @@ export class Sandbox {
   readonly #memory = new MemoryDeaths();
   readonly #clients: Presence;
   readonly #life: LifeWatch;
+  readonly #mounts: MountGuard;
   readonly #abort = new AbortController();
   #made: Promise<void> | undefined;
   #removing: Promise<void> | undefined;
@@ -90,6 +92,11 @@ export class Sandbox {
       stubs: parts.stubs,
       signal: this.#abort.signal,
       lost: (error) => this.#background('look after a lost connection', this.#onLost(error)),
+    });
+    this.#mounts = new MountGuard({
+      record: () => this.record,
+      running: () => this.#execs.running.length,
+      tell: (code, message) => this.#box.tell(code, message),
     });
     this.#clients = new Presence(world.clientAbsenceMs, () => this.#onAbandoned());
     this.#life = new LifeWatch(parts.record, {
@@ -139,6 +146,7 @@ export class Sandbox {
   async ensureRunning(): Promise<void> {
     await this.#settled();
     if (this.state === 'PAUSED') await this.resume();
+    if (this.state === 'READY') await this.#healMounts();
     if (this.state === 'READY' && (await this.#answers())) return;
     if (this.state === 'READY')
       await this.#act('stop', () => this.#box.stop('it did not answer', stopGraceMs));
@@ -274,6 +282,7 @@ export class Sandbox {
     );
     this.#recovered = work.catch((error: unknown) => this.#world.report(`recover ${this.name}`, error));
     await Promise.race([stateIsTrue.promise, this.#recovered]);
+    if (this.state === 'READY') this.#mounts.begin();
   }
 
   /** Never rejects. Until then its commands may not be what they seem. */
@@ -284,6 +293,7 @@ export class Sandbox {
   /** The daemon ends and the box goes on. */
   letGo(): void {
     this.#life.end();
+    this.#mounts.end();
     this.#clients.end();
     this.#box.drop();
   }
@@ -292,6 +302,7 @@ export class Sandbox {
     await this.#settled();
     if (verdict('use', this.state) !== 'do') throw refusal('use', this.record);
     this.#life.touch();
+    await this.#healMounts();
     const answers = await this.#answers();
     const porter = this.#box.link?.current;
     if (answers && porter !== undefined) return porter;
@@ -300,6 +311,21 @@ export class Sandbox {
     throw new SallyportError('sandbox_state', `sandbox ${this.name} does not answer`, {
       details: { sandbox: this.name, state: this.state },
       advice: `\`sally stop ${this.name}\`, then \`sally start ${this.name}\`.`,
+    });
+  }
+
+  /** G2: what the host removed or replaced is mounted anew by a start, unless something runs that would not survive it. */
+  async #healMounts(): Promise<void> {
+    if ((await this.#mounts.stale()) === undefined) return;
+    await this.#turns.run(async () => {
+      // Whoever was here before may have done it.
+      const stale = this.state === 'READY' ? await this.#mounts.stale() : undefined;
+      if (stale === undefined) return;
+      this.#mounts.requireHealable(stale);
+      const what = `${stale.source} was ${stale.how === 'gone' ? 'removed' : 'replaced'} on the host`;
+      this.#box.tell('mount_healed', `${what}; the sandbox is started again with what is there now`);
+      await this.#box.stop(what, stopGraceMs);
+      await this.#box.start();
     });
   }
 
@@ -360,6 +386,8 @@ export class Sandbox {
     this.#probedMs = Number.NEGATIVE_INFINITY;
     if (to === 'READY') this.#life.begin();
     else this.#life.end();
+    if (to === 'READY') this.#mounts.begin();
+    else this.#mounts.end();
     if (to === 'READY') this.#clients.watch();
     if (to === 'DELETED') this.#clients.end();
   }

@@ -20,7 +20,7 @@ export async function lookAtWorkspace(
 }
 
 /** `folder`: its real path. */
-async function lookIntoWorkspace(
+export async function lookIntoWorkspace(
   folder: string,
   { protect = [] }: Pick<NonNullable<Spec['workspace']>, 'protect'>,
 ): Promise<WorkspaceLook> {

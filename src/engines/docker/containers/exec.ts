@@ -13,7 +13,15 @@ export async function execInContainer(
     {
       method: 'POST',
       path: `/containers/${pathSegment(id)}/exec`,
-      body: { AttachStdin: true, AttachStdout: true, AttachStderr: true, Tty: false, Cmd: argv },
+      // Not where the container works: the host may have removed that folder, and then no exec would start.
+      body: {
+        AttachStdin: true,
+        AttachStdout: true,
+        AttachStderr: true,
+        Tty: false,
+        WorkingDir: '/',
+        Cmd: argv,
+      },
       ...options,
     },
     (answer) => answer.Id.toString(),

@@ -1,0 +1,86 @@
+/**
+ * Watches over the mounts of a running box: before it is used, and now and then while it has something to protect. Says what is
+ * stale and whether it may be healed; healing is for whoever holds the box.
+ */
+
+import { SallyportError } from '../protocol/errors.ts';
+import { findStaleMount, findStaleWorkspace, type StaleMount } from './mount-probe.ts';
+import type { SandboxRecord } from './records.ts';
+
+/** A command may run for hours without a call that would notice. */
+const lookEveryMs = 5000;
+/** A thorough look that found nothing is believed for this long. */
+const freshMs = 3000;
+
+export interface GuardHost {
+  readonly record: () => SandboxRecord;
+  /** Commands that a restart would end. */
+  readonly running: () => number;
+  readonly tell: (code: string, message: string) => void;
+}
+
+export class MountGuard {
+  readonly #host: GuardHost;
+  #timer: NodeJS.Timeout | undefined;
+  #lookedMs = Number.NEGATIVE_INFINITY;
+  #told = false;
+
+  constructor(host: GuardHost) {
+    this.#host = host;
+  }
+
+  /** The box was started. */
+  begin(): void {
+    this.end();
+    this.#told = false;
+    if ((this.#host.record().plan.stubs ?? []).length === 0) return;
+    this.#timer = setInterval(() => void this.#warn(), lookEveryMs);
+    this.#timer.unref();
+  }
+
+  end(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    this.#lookedMs = Number.NEGATIVE_INFINITY;
+  }
+
+  /** The workspace is looked at each time, the rest if it was not a moment ago. */
+  async stale(): Promise<StaleMount | undefined> {
+    const record = this.#host.record();
+    if (performance.now() - this.#lookedMs < freshMs) return await findStaleWorkspace(record);
+    const found = await findStaleMount(record);
+    if (found === undefined) this.#lookedMs = performance.now();
+    return found;
+  }
+
+  /** Throws where a restart would end commands that run, or would find nothing to mount. */
+  requireHealable({ source, target, how }: StaleMount): void {
+    const { name, plan } = this.#host.record();
+    const running = this.#host.running();
+    const isGone = how === 'gone' && !isInside(source, plan.mounts[0]?.source);
+    if (!isGone && running === 0) return;
+    const what = `${source}, which sandbox ${name} has at ${target}, was ${how === 'gone' ? 'removed' : 'replaced'} on the host`;
+    const why = isGone ? '' : `, and ${running} of its commands still run with the old one`;
+    throw new SallyportError('mount_stale', `${what}${why}`, {
+      details: { sandbox: name, path: source, target, running },
+      ...(isGone ? { advice: `Make it again, or remove the sandbox: \`sally rm ${name}\`.` } : {}),
+    });
+  }
+
+  async #warn(): Promise<void> {
+    if (this.#told || this.#host.running() === 0) return;
+    const found = await findStaleMount(this.#host.record());
+    if (found === undefined || this.#told || this.#timer === undefined) return;
+    this.#told = true;
+    this.#lookedMs = Number.NEGATIVE_INFINITY;
+    const { source, target, how } = found;
+    this.#host.tell(
+      'mount_stale',
+      `${source} was ${how === 'gone' ? 'removed' : 'replaced'} on the host while commands run: ${target} is not what it was, and may not be protected until the sandbox is started again`,
+    );
+  }
+}
+
+/** Strictly: what is in the workspace is made again, as a stub if need be; the workspace itself is not. */
+const isInside = (path: string, folder: string | undefined): boolean =>
+  folder !== undefined && path.startsWith(`${folder}/`);
