@@ -229,16 +229,16 @@ export class LittleSandbox implements SandboxSurface {
     return this.fileSystem;
   }
 
-  async changes(): Promise<never> {
-    throw new SallyportError('workspace_not_copied', `sandbox ${this.name} has no copied workspace`);
+  async changes() {
+    return { folder: { source: '/from/here', target: '/workspace' }, changes: [] };
   }
 
   async baseContent(): Promise<never> {
-    return await this.changes();
+    throw new SallyportError('workspace_not_copied', `sandbox ${this.name} has no copied workspace`);
   }
 
   async moveBaseline(): Promise<never> {
-    return await this.changes();
+    return await this.baseContent();
   }
 
   async stats() {
