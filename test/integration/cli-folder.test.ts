@@ -145,7 +145,7 @@ describe('completion', () => {
       const command = ['bash', '-c', script, 'bash', program, ...words];
       return (await sally([], { command })).stdout.trimEnd().split('\n');
     };
-    expect(await complete('in')).toEqual(['inspect', 'init']);
+    expect(await complete('in')).toEqual(['inspect', 'inject', 'init']);
     expect(await complete('run', '--prof')).toEqual(['--profile']);
     expect(await complete('run', '--profile', 's')).toEqual(['standard', 'strict']);
     expect(await complete('inspect', 'comp')).toEqual([name]);

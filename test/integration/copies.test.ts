@@ -104,7 +104,7 @@ describe('copies', () => {
       './.dockerignore\n./.gitignore\n./a.txt\n./docs\n./docs/deep\n./docs/deep/two.md\n./keep.log\n';
     expect(await say(box, 'cd /in && find . -mindepth 1 | sort')).toBe(expected);
     expect(await say(box, 'cd /workspace && find . -mindepth 1 | sort')).toBe(expected);
-    await expect(box.changes()).resolves.toEqual({ added: [], changed: [], removed: [] });
+    expect((await box.changes()).changes).toEqual([]);
   });
 
   test('[A5] hold a file with holes without filling the disk, and a large one whole', async () => {
