@@ -92,29 +92,57 @@ export async function movedBaseline(
   }: { readonly manifest: Manifest; readonly pack: BaselineWriter; readonly news: readonly BroughtBack[] },
 ): Promise<Manifest> {
   const moved: Record<string, string> = { ...manifest };
+  const wanted = new Map<string, Buffer>();
   for (const { path, mark } of news) {
     if (mark === undefined) delete moved[keyOf(path)];
-    else
-      moved[keyOf(path)] = writeMark(
-        await keepContent(files, Buffer.concat([Buffer.from(`${target}/`), path]), mark, pack),
-      );
+    else moved[keyOf(path)] = writeMark(mark);
+    if (mark?.kind === 'file' && mark.sizeBytes <= mostKeptFileBytes) wanted.set(keyOf(path), path);
+  }
+  for await (const { key, content } of contentsOf(files, target, wanted)) {
+    const mark = readMark(moved[key] ?? '');
+    const keptAt = placeFor(pack, content.length);
+    const isSameContent =
+      mark.kind === 'file' && createHash('sha256').update(content).digest('hex') === mark.sha256;
+    if (!isSameContent || keptAt === undefined) continue;
+    await pack.write(content);
+    moved[key] = writeMark({ ...mark, sizeBytes: content.length, keptAt });
   }
   return moved;
 }
 
-async function keepContent(files: Files, path: Buffer, mark: Mark, pack: BaselineWriter): Promise<Mark> {
-  if (mark.kind !== 'file') return mark;
-  const keptAt = placeFor(pack, mark.sizeBytes);
-  if (keptAt === undefined) return mark;
-  const content = await files.readAll(path, mostKeptFileBytes).catch((error: unknown) => {
-    // It changed since: gone, or of another kind.
+/** More than these are read by one walk through the whole workspace, which costs less than so many operations. */
+const mostSingleFiles = 256;
+
+/** The files among these that are there and small enough to be kept, in any order. */
+async function* contentsOf(
+  files: Files,
+  target: string,
+  wanted: ReadonlyMap<string, Buffer>,
+): AsyncGenerator<{ readonly key: string; readonly content: Buffer }> {
+  if (wanted.size <= mostSingleFiles) {
+    for (const [key, path] of wanted) {
+      const content = await contentAt(files, Buffer.concat([Buffer.from(`${target}/`), path]));
+      if (content !== undefined) yield { key, content };
+    }
+    return;
+  }
+  for await (const entry of files.getTree(target)) {
+    const key = keyOf(entry.path);
+    if (entry.kind !== 'file' || !wanted.has(key) || entry.sizeBytes > mostKeptFileBytes) continue;
+    const chunks: Buffer[] = [];
+    for await (const chunk of entry.body) chunks.push(chunk);
+    yield { key, content: Buffer.concat(chunks) };
+  }
+}
+
+/** Undefined: it changed since, and is gone, larger, or of another kind. */
+async function contentAt(files: Files, path: Buffer): Promise<Buffer | undefined> {
+  try {
+    return await files.readAll(path, mostKeptFileBytes);
+  } catch (error) {
     if (isSallyportError(error) && error.code.startsWith('file_')) return undefined;
     throw error;
-  });
-  if (content === undefined || createHash('sha256').update(content).digest('hex') !== mark.sha256)
-    return mark;
-  await pack.write(content);
-  return { ...mark, sizeBytes: content.length, keptAt };
+  }
 }
 
 const shownPaths = 10;

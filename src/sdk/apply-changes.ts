@@ -55,8 +55,6 @@ export interface ApplyResult {
   readonly conflicts: readonly Conflict[];
 }
 
-const fetchesAtOnce = 8;
-
 export async function applyChanges(calls: ChangeCalls, options: ApplyOptions = {}): Promise<ApplyResult> {
   const cancel = options.signal === undefined ? {} : { signal: options.signal };
   const { source, target, changes } = await calls.list(cancel);
@@ -66,7 +64,7 @@ export async function applyChanges(calls: ChangeCalls, options: ApplyOptions = {
     const mayWrite = plan.conflicts.length === 0 || options.skipConflicts === true;
     const applied = mayWrite && options.dryRun !== true;
     if (applied) {
-      await written(folder, plan.steps, (change) => calls.inside(target, change, cancel), options.signal);
+      await written(folder, plan.steps, (files) => calls.contents(target, files, cancel), options.signal);
       const isSource = options.to === undefined || (await realpath(options.to)) === source;
       if (isSource) await calls.broughtBack(broughtBack(plan));
     }
@@ -84,7 +82,7 @@ export async function applyChanges(calls: ChangeCalls, options: ApplyOptions = {
   }
 }
 
-type Fetch = (change: WorkspaceChange) => AsyncIterable<Buffer>;
+type Fetch = (changes: readonly WorkspaceChange[]) => ReturnType<ChangeCalls['contents']>;
 
 async function written(
   folder: HostFolder,
@@ -146,37 +144,32 @@ async function stage(
   fetch: Fetch,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  const waiting = steps.entries();
-  const failed = new AbortController();
-  const worker = async (): Promise<void> => {
-    for (const [index, step] of waiting) {
-      if (failed.signal.aborted || signal?.aborted === true) return;
-      const { after } = step.change;
-      const at = join(staging, String(index));
-      if (after?.kind === 'symlink') await symlink(after.linkTarget ?? '', at);
-      else if (after?.kind === 'file') await stageFile(at, step, fetch);
+  const files = new Map<WorkspaceChange, { readonly at: string; readonly step: Step }>();
+  for (const [index, step] of steps.entries()) {
+    const { after } = step.change;
+    const at = join(staging, String(index));
+    if (after?.kind === 'symlink') await symlink(after.linkTarget ?? '', at);
+    else if (after?.kind === 'file') files.set(step.change, { at, step });
+  }
+  try {
+    for await (const { change, chunks } of fetch([...files.keys()])) {
+      const file = files.get(change);
+      if (file !== undefined) await stageFile(file.at, file.step, chunks);
     }
-  };
-  const work = Array.from({ length: fetchesAtOnce }, async () => {
-    await worker().catch((error: unknown) => {
-      failed.abort();
-      throw error;
-    });
-  });
-  // All of them are over before anybody removes what they wrote.
-  await Promise.allSettled(work);
+  } catch (error) {
+    if (signal?.aborted !== true) throw error;
+  }
   if (signal?.aborted === true)
     throw new SallyportError('cancelled', 'it was cancelled, and nothing was written');
-  await Promise.all(work);
 }
 
 const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
 
-async function stageFile(at: string, { change, host }: Step, fetch: Fetch): Promise<void> {
+async function stageFile(at: string, { change, host }: Step, chunks: AsyncIterable<Buffer>): Promise<void> {
   const isRunnable = ((change.after?.mode ?? 0) & 0o100) !== 0;
   const file = await open(at, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, isRunnable ? 0o755 : 0o644);
   try {
-    for await (const chunk of fetch(change)) await file.writeFile(chunk);
+    for await (const chunk of chunks) await file.writeFile(chunk);
     if (host.kind !== 'file') return;
     // What is replaced keeps its owner and its mode, but for the right to run it.
     if (process.getuid?.() === 0) await file.chown(host.uid, host.gid);

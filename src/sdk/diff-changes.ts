@@ -11,6 +11,9 @@ export interface FileDiff extends FilePatch {
 /** What is larger is not shown: both sides and the patch are in memory. */
 const mostShownBytes = 64 * 2 ** 20;
 
+/** Small files are mostly waited for. */
+const fetchedAhead = 7;
+
 /** A folder, a pipe and the repository itself are no part of a patch. */
 export function isInPatch({ pathBytes, before, after }: WorkspaceChange): boolean {
   return (
@@ -23,16 +26,35 @@ export async function* diffChanges(
   { target, changes }: WorkspaceChanges,
   options: { readonly signal?: AbortSignal } = {},
 ): AsyncGenerator<FileDiff> {
-  for (const change of changes.filter(isInPatch)) {
-    const before = await sideOf(change.before, async () => await calls.base(change.pathBytes, options));
-    const after = await sideOf(change.after, async () => {
-      const chunks: Buffer[] = [];
-      for await (const chunk of calls.inside(target, change, options)) chunks.push(chunk);
-      return Buffer.concat(chunks);
-    });
-    yield { change, ...filePatch(change.pathBytes, before, after) };
+  const diffOf = async (change: WorkspaceChange): Promise<FileDiff> => {
+    const [before, after] = await Promise.all([
+      sideOf(change.before, async () => await calls.base(change.pathBytes, options)),
+      sideOf(change.after, async () => {
+        const chunks: Buffer[] = [];
+        for await (const chunk of calls.inside(target, change, options)) chunks.push(chunk);
+        return Buffer.concat(chunks);
+      }),
+    ]);
+    return { change, ...filePatch(change.pathBytes, before, after) };
+  };
+  const waiting: Promise<FileDiff>[] = [];
+  try {
+    for (const change of changes.filter(isInPatch)) {
+      const work = diffOf(change);
+      // A failure is told when it is its turn.
+      work.catch(() => {});
+      waiting.push(work);
+      if (waiting.length > fetchedAhead) yield await next(waiting);
+    }
+    while (waiting.length > 0) yield await next(waiting);
+  } finally {
+    // Nobody waits for the rest of them.
+    await Promise.allSettled(waiting);
   }
 }
+
+const next = async (waiting: Promise<FileDiff>[]): Promise<FileDiff> =>
+  await (waiting.shift() as Promise<FileDiff>);
 
 async function sideOf(
   side: ChangeSide | undefined,

@@ -49,8 +49,11 @@ interface Cancel {
 
 export type BroughtBackPath = BroughtBackInput['paths'][number];
 
-/** Below the daemon's bound for a body, whatever the paths are. */
-const pathsAtOnce = 100;
+/** More than these are read by one walk through the whole workspace, which costs less than so many requests. */
+const mostSingleFiles = 256;
+/** Well below the daemon's bounds for a body. */
+const mostBodyCharacters = 400_000;
+const mostPaths = 4000;
 
 export class ChangeCalls {
   readonly #client: DaemonClient;
@@ -75,32 +78,78 @@ export class ChangeCalls {
     );
   }
 
-  /**
-   * A file as the list has it. SECURITY: the path may lead elsewhere by now, and may have no end; what comes is bounded by
-   * the size that was told, and is the file only if its hash is.
-   */
+  /** A file as the list has it. */
   async *inside(target: string, change: WorkspaceChange, options: Cancel = {}): AsyncGenerator<Buffer> {
-    const { size = 0, sha256 } = change.after ?? {};
     const path = Buffer.concat([Buffer.from(`${target}/`), change.pathBytes]);
-    const hash = createHash('sha256');
-    for await (const chunk of this.#files.stream(path, { length: size + 1, ...options })) {
-      hash.update(chunk);
-      yield chunk;
+    const length = (change.after?.size ?? 0) + 1;
+    yield* asListed(change, this.#files.stream(path, { length, ...options }));
+  }
+
+  /** The same of several, in any order. Each is to be read before the next one is asked for. */
+  async *contents(
+    target: string,
+    changes: readonly WorkspaceChange[],
+    options: Cancel = {},
+  ): AsyncGenerator<{ readonly change: WorkspaceChange; readonly chunks: AsyncIterable<Buffer> }> {
+    if (changes.length <= mostSingleFiles) {
+      for (const change of changes) yield { change, chunks: this.inside(target, change, options) };
+      return;
     }
-    if (hash.digest('hex') === sha256) return;
-    throw new SallyportError(
-      'changed_meanwhile',
-      `${JSON.stringify(change.path)} changed inside while it was read`,
-      { details: { path: change.path } },
-    );
+    const wanted = new Map(changes.map((change) => [change.pathBytes.toString('latin1'), change]));
+    for await (const entry of this.#files.getTree(target, options)) {
+      const key = entry.path.toString('latin1');
+      const change = entry.kind === 'file' ? wanted.get(key) : undefined;
+      if (change === undefined) continue;
+      wanted.delete(key);
+      yield { change, chunks: asListed(change, entry.body) };
+    }
+    for (const change of wanted.values()) throw changedInside(change);
   }
 
   async broughtBack(paths: readonly BroughtBackPath[], options: Cancel = {}): Promise<void> {
-    for (let at = 0; at < paths.length; at += pathsAtOnce) {
-      const body: BroughtBackInput = { paths: paths.slice(at, at + pathsAtOnce) };
+    for (const batch of inBatches(paths)) {
+      const body: BroughtBackInput = { paths: [...batch] };
       await this.#client.json('POST', `${this.#path}/brought-back`, { body, ...options });
     }
   }
+}
+
+/**
+ * SECURITY: the path may lead elsewhere by now, and may have no end. What comes is bounded by the size that was told, and is
+ * the file only if its hash is.
+ */
+async function* asListed(change: WorkspaceChange, chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const { size = 0, sha256 } = change.after ?? {};
+  const hash = createHash('sha256');
+  let bytes = 0;
+  for await (const chunk of chunks) {
+    bytes += chunk.length;
+    if (bytes > size) throw changedInside(change);
+    hash.update(chunk);
+    yield chunk;
+  }
+  if (hash.digest('hex') !== sha256) throw changedInside(change);
+}
+
+const changedInside = ({ path }: WorkspaceChange): SallyportError =>
+  new SallyportError('changed_meanwhile', `${JSON.stringify(path)} changed inside while it was read`, {
+    details: { path },
+  });
+
+function* inBatches(paths: readonly BroughtBackPath[]): Generator<readonly BroughtBackPath[]> {
+  let batch: BroughtBackPath[] = [];
+  let characters = 0;
+  for (const path of paths) {
+    const length = JSON.stringify(path).length + 1;
+    if (batch.length >= mostPaths || (batch.length > 0 && characters + length > mostBodyCharacters)) {
+      yield batch;
+      batch = [];
+      characters = 0;
+    }
+    batch.push(path);
+    characters += length;
+  }
+  if (batch.length > 0) yield batch;
 }
 
 function readChange(view: ChangeView): WorkspaceChange {

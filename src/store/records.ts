@@ -4,7 +4,7 @@
  */
 
 import { readdirSync, readFileSync, renameSync } from 'node:fs';
-import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { open, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { isSandboxId, type SandboxId } from '../protocol/ids.ts';
@@ -61,6 +61,8 @@ const removedMark = '.removed';
 export class Records {
   readonly #folder: string;
   readonly #known = new Set<SandboxId>();
+  /** A large one takes long to read, and whoever asks for one file of it asks for more. It is held by nobody here. */
+  #lastManifest: { readonly version: string; readonly manifest: WeakRef<Manifest> } | undefined;
 
   constructor(folder: string) {
     this.#folder = folder;
@@ -105,7 +107,16 @@ export class Records {
   async loadManifest(id: SandboxId): Promise<Manifest | undefined> {
     const path = manifestFile(this.folderOf(id));
     try {
-      return z.record(z.string(), z.string()).parse(JSON.parse(await readFile(path, 'utf8')));
+      await using file = await open(path, 'r');
+      const { ino, mtimeNs, size } = await file.stat({ bigint: true });
+      // Each one is a file of its own, so this says which one it is.
+      const version = `${path} ${ino} ${mtimeNs} ${size}`;
+      const last = this.#lastManifest;
+      const known = last?.version === version ? last.manifest.deref() : undefined;
+      if (known !== undefined) return known;
+      const manifest = z.record(z.string(), z.string()).parse(JSON.parse(await file.readFile('utf8')));
+      this.#lastManifest = { version, manifest: new WeakRef(manifest) };
+      return manifest;
     } catch (cause) {
       if (errno(cause) === 'ENOENT') return undefined;
       throw stateFailure('reading what was copied in', path, cause);
