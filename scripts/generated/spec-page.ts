@@ -2,6 +2,8 @@
 
 import { specFields } from '../../src/config/spec-fields.ts';
 import { schemaPath, specJsonSchema } from '../../src/config/spec-json-schema.ts';
+import { builtinTools } from '../../src/policy/builtin-tools.ts';
+import { builtinToolNames } from '../../src/protocol/builtin-tool-names.ts';
 
 export function specSchemaFile(): Record<string, string> {
   return { [schemaPath]: `${JSON.stringify(specJsonSchema(), null, 2)}\n` };
@@ -37,7 +39,7 @@ Never as root: neither its uid nor its gid is 0.
 |---|---|
 | \`profile: strict\` | 65534:65534, home \`/tmp\`; \`user\` is refused |
 | \`user: uid:gid\` | that one |
-| a live workspace or a writable mount | the host's uid:gid, so that files stay yours |
+| a live workspace, a writable mount or a tool with one | the host's uid:gid, so that files stay yours |
 | the same, and you are root | the owner of the folder; refused if that is root too |
 | the same, on rootless Podman | you, by keep-id |
 | the same, on another rootless engine | refused: the folder would belong to root inside. Use \`mode: copy\` or \`readonly\` |
@@ -49,7 +51,7 @@ The home is \`/home/sally\`.
 ## What may not be given to a sandbox
 
 The rule looks at real paths, links followed, and in both directions: a folder that contains a forbidden place is refused as well. It holds
-for workspaces in every mode and for mounts.
+for workspaces in every mode, for mounts and for copies. Where a built-in tool serves what is refused, the refusal names it.
 
 - \`/\`, \`/etc\`, \`/proc\`, \`/sys\`, \`/boot\`, \`/dev\`, \`/var\`, \`/run\`, \`/root\`, \`/home\`; on macOS also \`/Users\`, \`/System\`, \`/Library\` and
   their places below \`/private\`. A project folder below a home is allowed: below \`/root\`, \`/home/<name>\`, \`/Users/<name>\` and the home of
@@ -61,8 +63,62 @@ for workspaces in every mode and for mounts.
 - \`/tmp\` as a whole; folders below it are fine.
 - Writable only: what the host runs (\`.bashrc\`, \`.gitconfig\`, \`~/bin\`, \`/usr\` …). To read them is allowed.
 
-A mount's source must be a file or a folder and not a link. Targets must be absolute and may not lie in each other, nor hide or be inside
+The source of a mount or of a copy must be a file or a folder and not a link. Targets, also those of tools, must be absolute and may not lie in each other, nor hide or be inside
 \`/.sallyport\`, \`/proc\`, \`/sys\`, \`/dev\`, \`/etc/passwd\`, \`/etc/group\`, \`/etc/hosts\`, \`/etc/hostname\`, \`/etc/resolv.conf\`; \`/tmp\` and the parent of
 the home may not be hidden.
+
+## Copies
+
+A copy is made once, before the sandbox is ready, and belongs to the sandbox's user. It survives a stop. Nothing of it goes back to the host. It
+is streamed, so its size costs no memory and no second copy on the host's disk.
+
+- Permissions and times are kept, set-user-id bits are not. Names of one file (hard links) stay one file within a copy.
+- A link that stays inside keeps its text; an absolute one that leads inside becomes relative. One that leads out is refused, with its name and
+  target. Links are never followed. A link that leads nowhere or in a circle is copied as it is.
+- Sockets, pipes and devices are refused.
+- A file that changes while it is copied ends the create with \`copy_changed\`.
+- A single file replaces what the image has at its target, and gets the time of the copy. Missing folders above a target belong to root, and to the user in the home.
+- The strict profile has no room for copies.
+
+What is refused is found before anything is made, and looked for again while it is copied. A workspace with \`mode: copy\` is
+copied in the same way, but its links stay as they are, hard links become files of their own, and sockets, pipes and devices are left out, with an
+event \`workspace_skipped\`.
+
+## What is left out of a copy
+
+\`exclude_patterns\` is in the syntax of [gitignore](https://git-scm.com/docs/gitignore): without a slash a pattern is about a name in any
+folder, with one it is about the path from the root of the copy; a slash at the end means folders only; \`*\`, \`?\` and \`[a-z]\` match within a name,
+\`**\` any number of folders; \`!\` brings back; \`\\\` takes the meaning of the next character away; the last pattern that fits decides. \`?\` is one byte.
+
+\`exclude_from\` names files at the root of what is copied. Each of them must be there. They are copied as any other file.
+
+- One whose name ends with \`.dockerignore\` is read as Docker reads it: every pattern is about the whole path, a folder that is left out takes
+  everything below with it, and a later \`!\` brings single things of it back.
+- Every other one is read as a \`.gitignore\`. Files of the same name in folders below count too, for what is in their folder.
+
+For each path \`exclude_patterns\` are asked first. If none of them fits, it is left out when one of the files says so. A folder that is left out is
+not read at all, unless a \`!\` of a \`.dockerignore\` may bring something in it back.
+
+## Built-in tools
+
+| tool | folder of your home | inside | |
+|---|---|---|---|
+${toolRows().join('\n')}
+
+\`git\` also wants your SSH agent. A folder that is not there is an error for claude and codex; the others go without it, with an event \`tool_skipped\`.
+With claude, codex and git your real credentials become visible inside, and the events say so (\`tool_credentials\`).
+
+A folder is mounted as it is, if all links in it stay inside. If one leads out, or is absolute, the sandbox gets a copy of the folder without the links
+that lead out. The copy is kept in the state folder, is made anew when the container is, and goes with the sandbox; changes in it do not reach your home. The
+events say so (\`tool_shadow_copy\`, \`tool_links_left_out\`).
 `;
+}
+
+function toolRows(): readonly string[] {
+  return builtinToolNames.flatMap((tool) =>
+    builtinTools[tool].mounts.map(({ source, target, writable }) => {
+      const inside = target.startsWith('/') ? target : `~/${target}`;
+      return `| \`${tool}\` | \`~/${source}\` | \`${inside}\` | ${writable ? 'writable' : 'read-only'} |`;
+    }),
+  );
 }

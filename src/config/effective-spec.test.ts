@@ -65,6 +65,35 @@ describe('[O7] the effective spec', () => {
     ]);
   });
 
+  it('[A2] joins copies by target, and replaces tools and patterns as a whole', () => {
+    const { input } = effectiveSpec([
+      source('project', {
+        workspace: { path: '/p', mode: 'copy', exclude_patterns: ['a'], exclude_from: ['.gitignore'] },
+        copies: [
+          { source: '/a', target: '/x' },
+          { source: '/b', target: '/y', exclude_patterns: ['b'] },
+        ],
+        builtin_tools: ['npm', 'git'],
+      }),
+      source('flag', {
+        workspace: { exclude_patterns: ['c'] },
+        copies: [{ source: '/c', target: '/x' }],
+        builtin_tools: ['uv'],
+      }),
+    ]);
+    expect(input.workspace).toEqual({
+      path: '/p',
+      mode: 'copy',
+      exclude_patterns: ['c'],
+      exclude_from: ['.gitignore'],
+    });
+    expect(input.copies).toEqual([
+      { source: '/c', target: '/x' },
+      { source: '/b', target: '/y', exclude_patterns: ['b'] },
+    ]);
+    expect(input.builtin_tools).toEqual(['uv']);
+  });
+
   it('lets an empty list or map take away what weaker sources gave', () => {
     const weaker = source('project', { envs: { A: '1' }, mounts: [{ source: '/a', target: '/x' }] });
     const { spec, values } = effectiveSpec([weaker, source('flag', { envs: {}, mounts: [] })]);

@@ -107,6 +107,8 @@ describe('approval of a project file', () => {
     ['workspace: {path: .}', 'read and change the folder'],
     ['workspace: {path: /srv, mode: readonly}', 'read the folder /srv, at /workspace'],
     ['mounts: [{source: /srv, target: /x, writable: true}]', 'read and change /srv, at /x'],
+    ['copies: [{source: /srv, target: /x}]', 'get a copy of /srv, at /x'],
+    ['builtin_tools: [git]', 'use the folders of git in your home'],
     ['limits: {memory: 5g}', 'use more memory than usual: 5.0 GiB'],
     ['limits: {pids: 513}', 'use more pids than usual: 513'],
     ['profile: standard', 'profile: standard'],

@@ -4,7 +4,7 @@
  */
 
 import { SallyportError } from '../protocol/errors.ts';
-import { type Codes, type Glob, globMatches, globMayMatchBelow, slash, type Token } from './glob.ts';
+import { type Codes, compact, type Glob, globMatches, globMayMatchBelow, slash, type Token } from './glob.ts';
 
 export interface DockerPattern {
   readonly negated: boolean;
@@ -100,7 +100,7 @@ function tokensOf(pattern: string, failure: () => SallyportError): Glob {
       at += is(at, '\\') ? 2 : 1;
     }
   }
-  return tokens;
+  return compact(tokens);
 }
 
 interface Range {

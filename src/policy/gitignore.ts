@@ -3,7 +3,7 @@
  * stands for one byte. Whatever git takes for no pattern matches nothing; there is no invalid one.
  */
 
-import { type Glob, globMatches, slash, type Token } from './glob.ts';
+import { compact, type Glob, globMatches, slash, type Token } from './glob.ts';
 
 export interface GitPattern {
   readonly negated: boolean;
@@ -109,7 +109,7 @@ function tokensOf(pattern: Buffer, reading: Reading): Glob | undefined {
       at += byte === backslash ? 2 : 1;
     }
   }
-  return tokens;
+  return compact(tokens);
 }
 
 /** Two stars that are a whole part of the path stand for any number of folders; else they are as one. */

@@ -24,30 +24,42 @@ export type Codes = ArrayLike<number>;
 
 export const slash = 0x2f;
 
+/** Repetitions that mean the same once: a long row of them would have to be passed at every step. */
+export function compact(tokens: readonly Token[]): Glob {
+  return tokens.filter(({ kind }, index) => !mayBeNothing.has(kind) || tokens[index - 1]?.kind !== kind);
+}
+
+const mayBeNothing: ReadonlySet<Token['kind'] | undefined> = new Set(['star', 'deep', 'folders'] as const);
+
 export function globMatches(glob: Glob, path: Codes): boolean {
-  return walk(glob, path)[glob.length] === true;
+  return walk(glob, path)[glob.length] === 1;
 }
 
 /** Whether a path that begins with this one may fit. */
 export function globMayMatchBelow(glob: Glob, beginning: Codes): boolean {
-  return walk(glob, beginning).slice(0, glob.length).includes(true);
+  return walk(glob, beginning).subarray(0, glob.length).includes(1);
 }
 
 /** The tokens that may come next, by their place; the place after the last one means that all have been used. */
-function walk(glob: Glob, path: Codes): readonly boolean[] {
-  let at = new Array<boolean>(glob.length + 1).fill(false);
+function walk(glob: Glob, path: Codes): Uint8Array {
+  let at = new Uint8Array(glob.length + 1);
+  let next = new Uint8Array(glob.length + 1);
   enter(glob, at, 0);
   for (let place = 0; place < path.length; place++) {
-    const next = new Array<boolean>(glob.length + 1).fill(false);
     const code = path[place] ?? 0;
-    for (const [index, token] of glob.entries()) if (at[index] === true) step(glob, next, index, token, code);
-    at = next;
+    for (let index = at.indexOf(1); index !== -1; index = at.indexOf(1, index + 1)) {
+      step(glob, next, index, code);
+    }
+    [at, next] = [next, at];
+    if (!at.includes(1)) return at;
+    next.fill(0);
   }
   return at;
 }
 
-function step(glob: Glob, next: boolean[], index: number, token: Token, code: number): void {
-  switch (token.kind) {
+function step(glob: Glob, next: Uint8Array, index: number, code: number): void {
+  const token = glob[index];
+  switch (token?.kind) {
     case 'char':
       if (token.code === code) enter(glob, next, index + 1);
       return;
@@ -66,15 +78,17 @@ function step(glob: Glob, next: boolean[], index: number, token: Token, code: nu
     case 'folders':
       // Only behind a slash may it end; it may go on in any case.
       if (code === slash) enter(glob, next, index);
-      else next[index] = true;
+      else next[index] = 1;
+      return;
+    // All have been used, and there is more.
+    case undefined:
   }
 }
 
 /** What may be nothing is passed as well. */
-function enter(glob: Glob, at: boolean[], from: number): void {
+function enter(glob: Glob, at: Uint8Array, from: number): void {
   for (let index = from; ; index++) {
-    at[index] = true;
-    const kind = glob[index]?.kind;
-    if (kind !== 'star' && kind !== 'deep' && kind !== 'folders') return;
+    at[index] = 1;
+    if (!mayBeNothing.has(glob[index]?.kind)) return;
   }
 }

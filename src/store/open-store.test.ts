@@ -68,6 +68,22 @@ describe('openStore', () => {
     expect(second.events.sequence).toBe(1);
   });
 
+  it('understands a record of before there were copies', async () => {
+    const folder = temporaryFolder();
+    const first = await openStore(folder);
+    const box = sandboxRecord(1);
+    const { copies: _c, shadows: _s, sockets: _k, ...former } = box.plan;
+    const copy = { source: '/project', target: '/workspace' };
+    first.save({ ...box, plan: { ...former, copy } as unknown as typeof box.plan });
+    await first.close();
+    const [loaded] = await (await store(folder)).load();
+    expect(loaded?.plan).toMatchObject({
+      copies: [{ ...copy, kind: 'directory', excludes: { patterns: [], from: [] }, isWorkspace: true }],
+      shadows: [],
+      sockets: [],
+    });
+  });
+
   it('keeps everything to its user: folders 0700, files 0600', async () => {
     const folder = temporaryFolder();
     const opened = await store(folder);

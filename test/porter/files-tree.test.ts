@@ -33,6 +33,52 @@ const file = (path: string | Buffer, body: string | Buffer, mode?: number): Tree
 });
 
 describe('a tree', () => {
+  it('keeps the names of one file together, and makes none of what is not in the tree', async () => {
+    const { files, at } = await filesInFolder();
+    const hardLink = (path: string, target: string): TreeSource => ({ kind: 'hardlink', path, target });
+    await mkdir(at('root'));
+    await writeFile(at('outside'), 'outside');
+    await symlink(at('outside'), at('root', 'link'));
+    const put = (...entries: TreeSource[]): Promise<number> => files.putTree(at('root'), entries);
+    await put(
+      { kind: 'directory', path: 'a' },
+      { kind: 'directory', path: 'b' },
+      file('a/one', 'same'),
+      file('b/two', 'other'),
+      hardLink('b/two', 'a/one'),
+      hardLink('three', 'b/two'),
+    );
+    const inodes = await Promise.all(['a/one', 'b/two', 'three'].map((path) => stat(at('root', path))));
+    expect(new Set(inodes.map(({ ino }) => ino)).size).toBe(1);
+    expect(await readFile(at('root', 'three'), 'utf8')).toBe('same');
+    const refusals: [string, string, number][] = [
+      ['x', 'none', 2],
+      ['x', 'link', 22],
+      ['x', 'a', 22],
+      ['x', '../outside', 22],
+      ['x', '/etc/passwd', 22],
+      ['x', 'link/x', 40],
+      ['three', 'three', 22],
+      ['a', 'three', 21],
+    ];
+    for (const [path, target, errno] of refusals) {
+      await expect(put(hardLink(path, target))).rejects.toMatchObject({ details: { errno } });
+    }
+    expect((await stat(at('root', 'three'))).nlink).toBe(3);
+    expect((await stat(at('outside'))).nlink).toBe(1);
+  });
+
+  it('gives a file its holes back', async () => {
+    const { files, at } = await filesInFolder();
+    const body = Buffer.alloc(1_000_000);
+    body.write('begin', 0);
+    body.write('end', body.length - 3);
+    await files.putTree(at(), [file('holes', body), file('zeros', Buffer.alloc(300_000))]);
+    expect(body.equals(await readFile(at('holes')))).toBe(true);
+    expect(Buffer.alloc(300_000).equals(await readFile(at('zeros')))).toBe(true);
+    expect((await stat(at('holes'))).blocks * 512).toBeLessThan(500_000);
+  });
+
   it('goes in and out with modes, times, links and names of any bytes', async () => {
     const { files, at } = await filesInFolder();
     const mtimeNs = 1_600_000_000_123_456_789n;

@@ -1,11 +1,13 @@
 /** The daemon is killed at every step of making, using, stopping and removing a sandbox. The next one makes all of it true again. */
 
-import { readdir } from 'node:fs/promises';
+import { chown, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import type { ExecResultView, ExecView, SandboxView } from '../../src/protocol/views.ts';
 import { type DaemonHome, daemonHome, type TestDaemon } from '../support/daemon-home.ts';
 import { testEngine } from '../support/engine.ts';
+import { requiresRoot } from '../support/requires.ts';
 
 const create = async (daemon: TestDaemon): Promise<SandboxView> =>
   await daemon.client.json<SandboxView>('POST', '/v1/sandboxes', {
@@ -50,6 +52,43 @@ describe('[A16] killed while a sandbox is made', () => {
     await next.client.json('DELETE', '/v1/sandboxes/victim');
     await expectNothingLeft(home);
   });
+});
+
+describe.runIf(requiresRoot())('[A6][A16] killed while something is copied', () => {
+  test.each(['create.shadows', 'create.copied'])(
+    'at %s: nothing of it is left, and it is made anew',
+    async (point) => {
+      const home = await daemonHome();
+      const userHome = await mkdtemp(join(tmpdir(), 'sallyport-home-'));
+      onTestFinished(() => rm(userHome, { recursive: true }));
+      await mkdir(join(userHome, '.claude'));
+      await writeFile(join(userHome, '.claude/file'), 'tool\n');
+      await symlink('/etc/hostname', join(userHome, '.claude/out'));
+      await chown(join(userHome, '.claude'), 1234, 1234);
+      await mkdir(join(userHome, 'project'));
+      await writeFile(join(userHome, 'project/file'), 'copy\n');
+      const spec = {
+        name: 'victim',
+        image: testEngine().image,
+        builtin_tools: ['claude'],
+        copies: [{ source: join(userHome, 'project'), target: '/in' }],
+      };
+      const first = await home.start({ SALLYPORT_CRASH_AT: point, HOME: userHome });
+      await expect(first.client.json('POST', '/v1/sandboxes', { body: { spec } })).rejects.toBeDefined();
+      await first.ended;
+      const next = await home.start({ HOME: userHome });
+      expect(await home.engine.list(home.owner)).toEqual([]);
+      expect(await sandboxesOf(next)).toMatchObject([{ name: 'victim', state: 'FAILED' }]);
+      await next.client.json('POST', '/v1/sandboxes/victim/start');
+      const { stdout } = await next.client.json<ExecResultView>('POST', '/v1/sandboxes/victim/execs', {
+        query: { wait: true },
+        body: { argv: ['sh', '-c', 'cat ~/.claude/file /in/file'] },
+      });
+      expect(stdout.data).toBe('tool\ncopy\n');
+      await next.client.json('DELETE', '/v1/sandboxes/victim');
+      await expectNothingLeft(home);
+    },
+  );
 });
 
 describe('[A16] killed while a command runs', () => {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { envFilePairs, envPairs, labelPairs, mountOf } from './pairs.ts';
+import { copyOf, envFilePairs, envPairs, labelPairs, mountOf } from './pairs.ts';
 import { specFlags } from './spec-from-options.ts';
 import { graceValue, lifetimeValue, modeValue, sizeValue, timeoutValue } from './values.ts';
 
@@ -45,6 +45,17 @@ describe('pairs', () => {
   );
 });
 
+describe('copies', () => {
+  const absolute = (path: string): string => `/abs/${path}`;
+  it('[A2] reads a source and a target', () => {
+    expect(copyOf('src:/t', absolute)).toEqual({ source: '/abs/src', target: '/t' });
+  });
+
+  it.each(['src', 'src:', ':/t', 'src:relative', 'src:/t:rw'])('refuses the copy %s', (text) => {
+    expect(() => copyOf(text, absolute)).toThrow('SOURCE:TARGET');
+  });
+});
+
 describe('values', () => {
   it('reads sizes, durations and modes', () => {
     expect(sizeValue('512m')).toBe(512 * 2 ** 20);
@@ -85,6 +96,8 @@ describe('from flags to a spec', () => {
         envFile: ['vars'],
         mount: ['data:/data'],
         volume: ['/abs:/other:rw'],
+        copy: ['data:/copied', '/abs:/more'],
+        tool: ['npm', 'git'],
         workdir: '/w',
         user: '1:2',
         memory: 1024,
@@ -109,6 +122,11 @@ describe('from flags to a spec', () => {
         { source: join(folder, 'data'), target: '/data', writable: false },
         { source: '/abs', target: '/other', writable: true },
       ],
+      copies: [
+        { source: join(folder, 'data'), target: '/copied' },
+        { source: '/abs', target: '/more' },
+      ],
+      builtin_tools: ['npm', 'git'],
       workdir: '/w',
       user: '1:2',
       limits: { memory: 1024, cpus: 0.5, pids: 7 },
