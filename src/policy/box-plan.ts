@@ -4,10 +4,11 @@
  */
 
 import type { BoxLimits, BoxMount, BoxRequest, BoxTmpfs } from '../protocol/box.ts';
-import { SallyportError } from '../protocol/errors.ts';
+import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import type { Spec } from '../protocol/spec.ts';
 import { type DecidedUser, decideUser, type OwnedPath, type UserFacts, type UserNote } from './box-user.ts';
 import { type HostPlaces, requireAllowedSource } from './forbidden-sources.ts';
+import { type NoWorktree, type WorktreeLook, type WorktreeMounts, worktreeMounts } from './git-worktree.ts';
 import { decideLimits, memoryFolders, profileLabels } from './hardening.ts';
 import { plainPath } from './paths.ts';
 import { type ProfileName, profiles } from './profiles.ts';
@@ -34,6 +35,8 @@ export interface PlanFacts extends UserFacts {
   readonly mounts: readonly PathFacts[];
   /** Of a live workspace. */
   readonly inWorkspace?: WorkspaceLook;
+  /** Of a workspace whose `.git` points elsewhere, unless it is copied. */
+  readonly worktree?: WorktreeLook | NoWorktree;
 }
 
 export interface BoxPlan {
@@ -48,6 +51,8 @@ export interface BoxPlan {
   readonly mounts: readonly BoxMount[];
   /** What must be on the host for the mounts that protect a live workspace, and may be missing. */
   readonly stubs?: readonly Stub[];
+  /** Of a live worktree: where its repository keeps what belongs to it. */
+  readonly worktreeDir?: string;
   /** What the host would execute and the sandbox may write to, by request. */
   readonly unprotected?: readonly string[];
   /** To be copied in before the sandbox is ready. */
@@ -87,6 +92,8 @@ export function planBox(spec: Spec, facts: PlanFacts): BoxPlan {
     decided.user.home,
   );
   const protection = protectionOf(spec, sources, facts);
+  const worktree = worktreeOf(spec, sources, decided.user.home, facts);
+  const provided = worktree === undefined || 'because' in worktree ? undefined : worktree;
   const copied = sources.find(({ how }) => how === 'copy');
   return {
     profile: profileName,
@@ -103,6 +110,7 @@ export function planBox(spec: Spec, facts: PlanFacts): BoxPlan {
           writable: how === 'writable',
         })),
       ...(protection?.mounts ?? []),
+      ...(provided?.mounts ?? []),
     ],
     tmpfs: memoryFolders(profile, limits),
     readOnlyRoot: profile.readOnlyRoot,
@@ -111,8 +119,17 @@ export function planBox(spec: Spec, facts: PlanFacts): BoxPlan {
       ...decided.notes,
       ...readonlyNotes(spec, sources, decided),
       ...unprotectedNotes(protection?.unprotected ?? []),
+      ...(worktree !== undefined && 'because' in worktree ? [worktreeNote(worktree)] : []),
     ],
-    ...(protection === undefined ? {} : { stubs: protection.stubs, unprotected: protection.unprotected }),
+    ...(protection === undefined
+      ? {}
+      : { stubs: [...protection.stubs, ...(provided?.stubs ?? [])], unprotected: protection.unprotected }),
+    ...(protection !== undefined &&
+    provided !== undefined &&
+    facts.worktree !== undefined &&
+    'gitDir' in facts.worktree
+      ? { worktreeDir: facts.worktree.gitDir }
+      : {}),
     ...(copied === undefined ? {} : { copy: { source: copied.real, target: copied.target.path } }),
     ...(decided.mapping === undefined ? {} : { userMapping: decided.mapping }),
     ...(spec.runtime === undefined ? {} : { runtime: spec.runtime }),
@@ -235,6 +252,29 @@ function protectionOf(
     inWorkspace,
   );
 }
+
+function worktreeOf(
+  { workspace }: Spec,
+  sources: readonly Source[],
+  home: string,
+  { worktree, places }: PlanFacts,
+): WorktreeMounts | NoWorktree | undefined {
+  if (workspace === undefined || worktree === undefined) return undefined;
+  if ('because' in worktree) return worktree;
+  try {
+    const target = targetOf('workspace.path', worktree.commonDir);
+    requireFreeTargets([...sources.map((source) => source.target), target], home);
+  } catch (error) {
+    if (!isSallyportError(error)) throw error;
+    return { because: error.message };
+  }
+  return worktreeMounts(worktree, workspace.mode === 'live', places);
+}
+
+const worktreeNote = ({ because }: NoWorktree): UserNote => ({
+  code: 'git_unavailable',
+  message: `the workspace's .git is a file, and what it points to is not provided, so git does not work inside: ${because}`,
+});
 
 function unprotectedNotes(paths: readonly string[]): readonly UserNote[] {
   if (paths.length === 0) return [];

@@ -44,7 +44,7 @@ interface Planned {
   readonly plan: BoxPlan;
 }
 
-type Looked = Pick<PlanFacts, 'workspace' | 'mounts' | 'inWorkspace'>;
+type Looked = Pick<PlanFacts, 'workspace' | 'mounts' | 'inWorkspace' | 'worktree'>;
 
 export class Sandboxes {
   readonly #world: SandboxWorld;
