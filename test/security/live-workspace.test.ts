@@ -24,12 +24,15 @@ import { daemonHome } from '../support/daemon-home.ts';
 import { testEngine } from '../support/engine.ts';
 import { temporaryFolder } from '../support/little-engine.ts';
 import { portableGit } from '../support/portable-git.ts';
-import { isRoot } from '../support/requires.ts';
+import { commandExists, isRoot, requirement } from '../support/requires.ts';
 import { openSandboxes, runInSandbox, type TestSandboxes } from '../support/sandboxes.ts';
 
 /** As root a workspace must be somebody else's. */
 const owner = isRoot ? 1234 : (process.getuid?.() ?? -1);
 const asOwner = isRoot ? { uid: owner, gid: owner } : {};
+
+const hasGvisor = requirement('gVisor (runsc)', commandExists('runsc')) && isRoot;
+const runtimes = ['runc', ...(hasGvisor ? ['runsc'] : [])];
 
 function workspace(): string {
   const folder = temporaryFolder();
@@ -41,7 +44,13 @@ function workspace(): string {
 function git(folder: string, ...args: string[]): string {
   const env = { PATH: process.env['PATH'] ?? '', HOME: '/nonexistent', GIT_CONFIG_NOSYSTEM: '1' };
   const who = ['-c', 'user.name=Host', '-c', 'user.email=host@example.invalid'];
-  return execFileSync('git', [...who, ...args], { cwd: folder, env, encoding: 'utf8', ...asOwner });
+  return execFileSync('git', [...who, ...args], {
+    cwd: folder,
+    env,
+    encoding: 'utf8',
+    stdio: 'pipe',
+    ...asOwner,
+  });
 }
 
 function repository(): string {
@@ -99,48 +108,53 @@ const told = async ({ sandboxes }: TestSandboxes, code: string): Promise<string[
 };
 
 describe('[A2] what the host would execute', () => {
-  test('cannot be planted from inside, whether it is there or not; without protection it can', async () => {
-    const world = await openSandboxes();
-    const folder = repository();
-    const before = readdirSync(folder);
-    const box = await world.make(live(folder, { protect: ['ci/deploy'] }));
-    const verdicts = await sh(
-      box,
-      Object.entries(acts)
-        .map(([name, act]) => tried(name, act))
-        .join('\n'),
-    );
-    expect(verdicts.trim().split('\n')).toEqual(Object.keys(acts).map((name) => `${name} refused`));
-    expect(await sh(box, 'echo made > file && mkdir sub && echo x > .git/description && cat file')).toBe(
-      'made\n',
-    );
-    const { ok, checks } = await box.verify();
-    expect(ok).toBe(true);
-    expect(checks).toContainEqual(
-      expect.objectContaining({ name: 'protected /workspace/.git/hooks', found: 'ro' }),
-    );
-    expect((await told(world, 'workspace_stubs'))[0]).toContain(join(folder, '.envrc'));
-    await box.stop(0);
-    expect(readdirSync(folder).sort()).toEqual([...before, 'file', 'sub', 'new'].sort());
-    expect(readdirSync(join(folder, '.git'))).not.toContain('commondir');
-    expect(git(folder, 'status', '--porcelain')).toBe('?? file\n');
+  test.each(runtimes)(
+    'cannot be planted from inside, on %s, whether it is there or not; without protection it can',
+    async (runtime) => {
+      const world = await openSandboxes();
+      const folder = repository();
+      const before = readdirSync(folder);
+      const box = await world.make({
+        spec: { workspace: { path: folder, protect: ['ci/deploy'] }, runtime },
+      });
+      const verdicts = await sh(
+        box,
+        Object.entries(acts)
+          .map(([name, act]) => tried(name, act))
+          .join('\n'),
+      );
+      expect(verdicts.trim().split('\n')).toEqual(Object.keys(acts).map((name) => `${name} refused`));
+      expect(await sh(box, 'echo made > file && mkdir sub && echo x > .git/description && cat file')).toBe(
+        'made\n',
+      );
+      const { ok, checks } = await box.verify();
+      expect(ok).toBe(true);
+      expect(checks).toContainEqual(
+        expect.objectContaining({ name: 'protected /workspace/.git/hooks', found: 'ro' }),
+      );
+      expect((await told(world, 'workspace_stubs'))[0]).toContain(join(folder, '.envrc'));
+      await box.stop(0);
+      expect(readdirSync(folder).sort()).toEqual([...before, 'file', 'sub', 'new'].sort());
+      expect(readdirSync(join(folder, '.git'))).not.toContain('commondir');
+      expect(git(folder, 'status', '--porcelain')).toBe('?? file\n');
 
-    const template = repository();
-    mkdirSync(join(template, 'ci'));
-    const mounts = [{ source: template, target: '/template' }];
-    const free = await world.make({
-      spec: { workspace: { path: workspace(), ...open }, mounts, user: `${owner}:${owner}` },
-    });
-    // Anew for each act, because one may spoil the next.
-    const anew = 'find . -mindepth 1 -delete; cp -R /template/. .';
-    const possible = await sh(
-      free,
-      Object.entries(acts)
-        .map(([name, act]) => `${anew}; ${tried(name, act)}`)
-        .join('\n'),
-    );
-    expect(possible.trim().split('\n')).toEqual(Object.keys(acts).map((name) => `${name} done`));
-  });
+      const template = repository();
+      mkdirSync(join(template, 'ci'));
+      const mounts = [{ source: template, target: '/template' }];
+      const free = await world.make({
+        spec: { workspace: { path: workspace(), ...open }, mounts, user: `${owner}:${owner}`, runtime },
+      });
+      // Anew for each act, because one may spoil the next.
+      const anew = 'find . -mindepth 1 -delete; cp -R /template/. .';
+      const possible = await sh(
+        free,
+        Object.entries(acts)
+          .map(([name, act]) => `${anew}; ${tried(name, act)}`)
+          .join('\n'),
+      );
+      expect(possible.trim().split('\n')).toEqual(Object.keys(acts).map((name) => `${name} done`));
+    },
+  );
 
   test('is not run by git on the host after a sandbox tried; without protection it is', async () => {
     const world = await openSandboxes();
@@ -161,6 +175,33 @@ describe('[A2] what the host would execute', () => {
     };
     expect(await trial({})).toBe(false);
     expect(await trial(open)).toBe(true);
+  });
+
+  test('is held again after the host itself replaced it, with what is there now', async () => {
+    const world = await openSandboxes();
+    const folder = repository();
+    const box = await world.make(live(folder));
+    // Writes a new file and renames it over the old one, which takes the mount with it.
+    git(folder, 'config', 'user.name', 'Somebody');
+    const script = 'grep Somebody .git/config; (echo x >> .git/config) 2>/dev/null || echo held';
+    expect(await sh(box, script)).toBe('\tname = Somebody\nheld\n');
+    expect((await told(world, 'mount_healed'))[0]).toContain('.git/config');
+  });
+
+  test('is not trusted to an engine: a sandbox without one of the mounts does not start', async () => {
+    const { make } = await openSandboxes({
+      tamper: (box) => ({
+        ...box,
+        mounts: box.mounts.filter(({ target }) => target !== '/workspace/.git/hooks'),
+      }),
+    });
+    const folder = repository();
+    await expect(make(live(folder))).rejects.toMatchObject({
+      code: 'isolation_missing',
+      details: expect.objectContaining({ checks: ['protected /workspace/.git/hooks'] }),
+    });
+    expect(readdirSync(folder)).toEqual(['.git']);
+    await make(live(repository(), { dangerously_unprotected: ['.git/hooks'] }));
   });
 
   test('in a repository that is made further down is not protected: a known gap', async () => {
