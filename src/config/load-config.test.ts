@@ -105,6 +105,10 @@ describe('approval of a project file', () => {
     ['image: x', 'run the image x'],
     ['name: other', 'name: other'],
     ['workspace: {path: .}', 'read and change the folder'],
+    [
+      'workspace: {path: ., dangerously_unprotected: [all]}',
+      'change what this machine may execute by itself: all',
+    ],
     ['workspace: {path: /srv, mode: readonly}', 'read the folder /srv, at /workspace'],
     ['mounts: [{source: /srv, target: /x, writable: true}]', 'read and change /srv, at /x'],
     ['copies: [{source: /srv, target: /x}]', 'get a copy of /srv, at /x'],

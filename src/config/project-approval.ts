@@ -85,9 +85,17 @@ function describe(field: string, value: unknown): readonly string[] {
     case 'image':
       return [`run the image ${String(value)}`];
     case 'workspace': {
-      const { path, target, mode } = value as NonNullable<Spec['workspace']>;
+      const {
+        path,
+        target,
+        mode,
+        dangerously_unprotected: open = [],
+      } = value as NonNullable<Spec['workspace']>;
       const how = { live: 'read and change', readonly: 'read', copy: 'get a copy of' }[mode];
-      return [`${how} the folder ${path}, at ${target}`];
+      return [
+        `${how} the folder ${path}, at ${target}`,
+        ...open.map((name) => `change what this machine may execute by itself: ${name} in ${path}`),
+      ];
     }
     case 'mounts':
       return (value as NonNullable<Spec['mounts']>).map(

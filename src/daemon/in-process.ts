@@ -17,7 +17,6 @@ import type { SpecInput } from '../protocol/spec.ts';
 import { execEnvironment } from '../sandboxes/exec-environment.ts';
 import { lookAtSpec } from '../sandboxes/look-at-spec.ts';
 import { freeUid } from '../sandboxes/uid-pool.ts';
-import { lookAtWorkspace } from '../sandboxes/workspace-look.ts';
 import { readSetupEnvironment } from '../setup/config.ts';
 import { privateEnginePaths } from '../setup/private-engine/paths.ts';
 import { readStateLocation } from './config.ts';

@@ -4,11 +4,13 @@
  */
 
 import type { BoxLimits, BoxMount, BoxRequest, BoxTmpfs } from '../protocol/box.ts';
+import { isSallyportError } from '../protocol/errors.ts';
 import type { Spec } from '../protocol/spec.ts';
 import { type DecidedUser, decideUser, type OwnedPath, type UserFacts, type UserNote } from './box-user.ts';
 import type { PlannedSocket } from './builtin-tools.ts';
 import { copySources, missing, type PlannedCopy, plannedCopies, realSource, refuse } from './copy-sources.ts';
 import { type HostPlaces, requireAllowedSource } from './forbidden-sources.ts';
+import { type NoWorktree, type WorktreeLook, type WorktreeMounts, worktreeMounts } from './git-worktree.ts';
 import { decideLimits, memoryFolders, profileLabels } from './hardening.ts';
 import { plainPath } from './paths.ts';
 import { type ProfileName, profiles } from './profiles.ts';
@@ -39,6 +41,8 @@ export interface PlanFacts extends UserFacts {
   readonly tools?: readonly ToolFacts[];
   /** Of a live workspace. */
   readonly inWorkspace?: WorkspaceLook;
+  /** Of a workspace whose `.git` points elsewhere, unless it is copied. */
+  readonly worktree?: WorktreeLook | NoWorktree;
 }
 
 export interface BoxPlan {
@@ -59,6 +63,8 @@ export interface BoxPlan {
   readonly sockets: readonly PlannedSocket[];
   /** What must be on the host for the mounts that protect a live workspace, and may be missing. */
   readonly stubs?: readonly Stub[];
+  /** Of a live worktree: where its repository keeps what belongs to it. */
+  readonly worktreeDir?: string;
   /** What the host would execute and the sandbox may write to, by request. */
   readonly unprotected?: readonly string[];
   readonly tmpfs: readonly BoxTmpfs[];
@@ -98,6 +104,8 @@ export function planBox(spec: Spec, facts: PlanFacts): BoxPlan {
     decided.user.home,
   );
   const protection = protectionOf(spec, given, facts);
+  const worktree = worktreeOf(spec, sources, decided.user.home, facts);
+  const provided = worktree === undefined || 'because' in worktree ? undefined : worktree;
   return {
     profile: profileName,
     limits,
@@ -113,6 +121,7 @@ export function planBox(spec: Spec, facts: PlanFacts): BoxPlan {
           writable: how === 'writable',
         })),
       ...(protection?.mounts ?? []),
+      ...(provided?.mounts ?? []),
     ],
     copies: plannedCopies(spec, given),
     shadows: plannedShadows(tools.sources),
@@ -125,8 +134,17 @@ export function planBox(spec: Spec, facts: PlanFacts): BoxPlan {
       ...readonlyNotes(spec, sources, decided),
       ...unprotectedNotes(protection?.unprotected ?? []),
       ...tools.notes,
+      ...(worktree !== undefined && 'because' in worktree ? [worktreeNote(worktree)] : []),
     ],
-    ...(protection === undefined ? {} : { stubs: protection.stubs, unprotected: protection.unprotected }),
+    ...(protection === undefined
+      ? {}
+      : { stubs: [...protection.stubs, ...(provided?.stubs ?? [])], unprotected: protection.unprotected }),
+    ...(protection !== undefined &&
+    provided !== undefined &&
+    facts.worktree !== undefined &&
+    'gitDir' in facts.worktree
+      ? { worktreeDir: facts.worktree.gitDir }
+      : {}),
     ...(decided.mapping === undefined ? {} : { userMapping: decided.mapping }),
     ...(spec.runtime === undefined ? {} : { runtime: spec.runtime }),
   };
@@ -240,6 +258,29 @@ function protectionOf(
     inWorkspace,
   );
 }
+
+function worktreeOf(
+  { workspace }: Spec,
+  sources: readonly Source[],
+  home: string,
+  { worktree, places }: PlanFacts,
+): WorktreeMounts | NoWorktree | undefined {
+  if (workspace === undefined || worktree === undefined) return undefined;
+  if ('because' in worktree) return worktree;
+  try {
+    const target = targetOf('workspace.path', worktree.commonDir);
+    requireFreeTargets([...sources.map((source) => source.target), target], home);
+  } catch (error) {
+    if (!isSallyportError(error)) throw error;
+    return { because: error.message };
+  }
+  return worktreeMounts(worktree, workspace.mode === 'live', places);
+}
+
+const worktreeNote = ({ because }: NoWorktree): UserNote => ({
+  code: 'git_unavailable',
+  message: `the workspace's .git is a file, and what it points to is not provided, so git does not work inside: ${because}`,
+});
 
 function unprotectedNotes(paths: readonly string[]): readonly UserNote[] {
   if (paths.length === 0) return [];

@@ -82,6 +82,10 @@ describe('protectWorkspace', () => {
       '/w/tools': 'rw',
       '/w/tools/hooks': 'ro',
     });
+    for (const left of ['all', '.git']) {
+      const { mounts } = protect(found, { unprotected: [left] }, ['tools/hooks']);
+      expect(mounts.some(({ target }) => target.startsWith('/w/tools'))).toBe(false);
+    }
   });
 
   it('holds what was asked for, also where it is missing, and what is inside of it once', () => {

@@ -105,9 +105,10 @@ export function protectWorkspace(
 ): Protection {
   const defaults = [...projectRules, ...gitRules(look)];
   const left = unprotectedOf(wish.unprotected, defaults);
+  const isGitLeft = wish.unprotected.some((path) => path === 'all' || relative(path) === '.git');
   const rules = [
     ...defaults.filter(({ path }) => !left.includes(path)),
-    ...look.named.filter((path) => !left.includes(path)).map(leaveMissing),
+    ...(isGitLeft ? [] : look.named.map(leaveMissing)),
     ...wish.protect.map((path): Rule => ({ path: relative(path), missing: 'folder' })),
   ];
   const held = new Map<string, Rule>();

@@ -12,7 +12,10 @@ import { CopyTree, type Listing } from './copy-tree.ts';
 import { pathFacts } from './path-facts.ts';
 import { lookAtWorkspace } from './workspace-look.ts';
 
-export type Looked = Pick<PlanFacts, 'workspace' | 'inWorkspace' | 'mounts' | 'copies' | 'tools'>;
+export type Looked = Pick<
+  PlanFacts,
+  'workspace' | 'inWorkspace' | 'worktree' | 'mounts' | 'copies' | 'tools'
+>;
 
 /** `home`: the user's, where the folders of built-in tools are. */
 export async function lookAtSpec(spec: Spec, home: string): Promise<Looked> {

@@ -10,6 +10,7 @@ import type { BoxRequest } from '../protocol/box.ts';
 import { label, ownedLabels } from '../protocol/labels.ts';
 import type { BoxLink } from './box-link.ts';
 import { putCopy, shadowEntries } from './copy-in.ts';
+import { touchWorktree } from './git-worktree-look.ts';
 import { PinnedSources } from './pinned-sources.ts';
 import type { SandboxRecord } from './records.ts';
 import { Saga } from './saga.ts';
@@ -146,6 +147,8 @@ async function provideStubs(
   { store, checkpoint }: SandboxWorld,
   { record, note, stubs }: Pick<Materialisation, 'record' | 'note' | 'stubs'>,
 ): Promise<void> {
+  const { worktreeDir } = record().plan;
+  if (worktreeDir !== undefined) await touchWorktree(worktreeDir);
   const made = await makeStubs(record(), stubs, (needed) => note({ stubs: needed }));
   checkpoint('create.stubs');
   if (made.length === 0) return;

@@ -11,7 +11,7 @@ import type { Files } from '../porter/files.ts';
 import type { Porter } from '../porter/porter.ts';
 import type { SocketTarget } from '../porter/socket-target.ts';
 import type { Tunnel } from '../porter/tunnel.ts';
-import { SallyportError } from '../protocol/errors.ts';
+import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import type { ExecId, SandboxId } from '../protocol/ids.ts';
 import type { ExecBody } from '../protocol/requests.ts';
 import type { SandboxState } from '../protocol/states.ts';
@@ -225,7 +225,13 @@ export class Sandbox {
   }
 
   async verify(): Promise<VerifyView> {
-    return await verifyBox(await this.#usable(), this.record);
+    try {
+      return await verifyBox(await this.#usable(), this.record);
+    } catch (error) {
+      if (!isSallyportError(error, 'porter_gone')) throw error;
+      // The connection was left for a relay meanwhile. To read again changes nothing.
+      return await verifyBox(await this.#usable(), this.record);
+    }
   }
 
   /** What is different in a copied workspace from what was put in. */

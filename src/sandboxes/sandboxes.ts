@@ -24,7 +24,6 @@ import { pruneReason, retentionCheckMs, retentionReason } from './retention.ts';
 import { Sandbox } from './sandbox.ts';
 import type { StubTurns } from './stubs.ts';
 import { freeUid } from './uid-pool.ts';
-import { lookAtWorkspace } from './workspace-look.ts';
 import type { SandboxWorld } from './world.ts';
 
 export interface SandboxesOptions {

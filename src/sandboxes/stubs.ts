@@ -24,7 +24,7 @@ export interface StubTurns {
 
 /** Makes what is missing. `remember` is called before, with all that this sandbox needs and did not find as somebody's own. */
 export async function makeStubs(
-  { id, plan }: Pick<SandboxRecord, 'id' | 'plan'>,
+  { id, plan }: Pick<SandboxRecord, 'id'> & { readonly plan: Pick<SandboxRecord['plan'], 'stubs'> },
   { turns, neededByOthers }: StubTurns,
   remember: (stubs: readonly Stub[]) => void,
 ): Promise<readonly Stub[]> {

@@ -3,9 +3,10 @@
 import { constants } from 'node:fs';
 import { lstat, open } from 'node:fs/promises';
 import { join, normalize } from 'node:path';
-import type { PathFacts } from '../policy/box-plan.ts';
+import type { PathFacts, PlanFacts } from '../policy/box-plan.ts';
 import { pathsToLookAt, type WorkspaceLook } from '../policy/protected-paths.ts';
 import type { Spec } from '../protocol/spec.ts';
+import { lookAtWorktree } from './git-worktree-look.ts';
 import { kindOf, pathFacts } from './path-facts.ts';
 
 const mostConfigBytes = 1024 * 1024;
@@ -13,10 +14,13 @@ const mostConfigBytes = 1024 * 1024;
 /** The workspace of a spec, with what is in it where that matters. */
 export async function lookAtWorkspace(
   workspace: NonNullable<Spec['workspace']>,
-): Promise<{ readonly workspace: PathFacts; readonly inWorkspace?: WorkspaceLook }> {
+): Promise<Pick<PlanFacts, 'inWorkspace' | 'worktree'> & { readonly workspace: PathFacts }> {
   const facts = await pathFacts('workspace.path', workspace.path);
-  if (workspace.mode !== 'live' || facts.realKind !== 'directory') return { workspace: facts };
-  return { workspace: facts, inWorkspace: await lookIntoWorkspace(facts.real, workspace) };
+  if (workspace.mode === 'copy' || facts.realKind !== 'directory') return { workspace: facts };
+  const worktree = await lookAtWorktree(facts.real);
+  const looked = { workspace: facts, ...(worktree === undefined ? {} : { worktree }) };
+  if (workspace.mode !== 'live') return looked;
+  return { ...looked, inWorkspace: await lookIntoWorkspace(facts.real, workspace) };
 }
 
 /** `folder`: its real path. */
@@ -40,6 +44,9 @@ export async function lookIntoWorkspace(
  * workspace is not in reach of the sandbox.
  */
 async function namedByGit(folder: string): Promise<readonly string[]> {
+  const pointer = /^gitdir: (.+)$/m.exec((await readSmall(join(folder, '.git'))) ?? '')?.[1];
+  // A repository in the workspace under another name: all of it is held.
+  if (pointer !== undefined) return [inside(folder, folder, pointer)].filter((path) => path !== undefined);
   const text = await readSmall(join(folder, '.git/config'));
   if (text === undefined) return [];
   const values = (pattern: RegExp): readonly string[] =>
