@@ -45,6 +45,8 @@ export interface BoxPlan {
   readonly mounts: readonly BoxMount[];
   /** To be copied in before the sandbox is ready. */
   readonly copy?: { readonly source: string; readonly target: string };
+  /** Sockets of the host that are wanted inside. */
+  readonly sockets?: readonly { readonly id: 'ssh-agent' }[];
   readonly tmpfs: readonly BoxTmpfs[];
   readonly readOnlyRoot: boolean;
   readonly labels: Readonly<Record<string, string>>;

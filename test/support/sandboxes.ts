@@ -14,11 +14,13 @@ import { type CreateInput, createBody, type ExecInput, execBody } from '../../sr
 import type { BoxExec } from '../../src/sandboxes/box-exec.ts';
 import type { Sandbox } from '../../src/sandboxes/sandbox.ts';
 import { Sandboxes } from '../../src/sandboxes/sandboxes.ts';
+import type { SandboxWorld } from '../../src/sandboxes/world.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { testEngine } from './engine.ts';
 
 export interface TestSandboxes {
   readonly sandboxes: Sandboxes;
+  readonly world: SandboxWorld;
   readonly stateDir: string;
   /** What went wrong where nobody could be told. */
   readonly reports: string[];
@@ -32,11 +34,12 @@ export async function openSandboxes(
   options: {
     readonly stateDir?: string;
     readonly clientAbsenceMs?: number;
+    readonly sshAgentPath?: string;
     /** An engine that makes something else than it was asked for. */
     readonly tamper?: (box: BoxRequest) => BoxRequest;
   } = {},
 ): Promise<TestSandboxes> {
-  const { stateDir, clientAbsenceMs = 10_000, tamper = (box) => box } = options;
+  const { stateDir, clientAbsenceMs = 10_000, sshAgentPath, tamper = (box) => box } = options;
   const folder = stateDir ?? (await mkdtemp(join(tmpdir(), 'sallyport-sandboxes-')));
   const { connection, image, endpoint } = testEngine();
   const engine = dockerBoxEngine(connection, readPorterBinary);
@@ -45,28 +48,26 @@ export async function openSandboxes(
   const uid = process.getuid?.() ?? -1;
   const owner = ownerId(uid, folder);
   const reports: string[] = [];
-  const sandboxes = new Sandboxes(
-    {
-      engine: { ...engine, create: (box, signal) => engine.create(tamper(box), signal) },
-      images,
-      store,
-      owner,
-      now: () => new Date().toISOString(),
-      checkpoint: () => {},
-      clientAbsenceMs,
-      report: (what, error) =>
-        void reports.push(`${what}: ${error instanceof Error ? error.message : error}`),
+  const world: SandboxWorld = {
+    engine: { ...engine, create: (box, signal) => engine.create(tamper(box), signal) },
+    images,
+    store,
+    owner,
+    now: () => new Date().toISOString(),
+    checkpoint: () => {},
+    sshAgent: { path: sshAgentPath, uid },
+    clientAbsenceMs,
+    report: (what, error) => void reports.push(`${what}: ${error instanceof Error ? error.message : error}`),
+  };
+  const sandboxes = new Sandboxes(world, {
+    host: { uid, gid: process.getgid?.() ?? -1, platform: process.platform },
+    places: {
+      platform: process.platform,
+      homes: [homedir()],
+      stateDirs: [folder],
+      engineSockets: [endpoint.replace('unix://', '')],
     },
-    {
-      host: { uid, gid: process.getgid?.() ?? -1, platform: process.platform },
-      places: {
-        platform: process.platform,
-        homes: [homedir()],
-        stateDirs: [folder],
-        engineSockets: [endpoint.replace('unix://', '')],
-      },
-    },
-  );
+  });
   let open = true;
   const abandon = async (): Promise<void> => {
     if (!open) return;
@@ -83,6 +84,7 @@ export async function openSandboxes(
   await sandboxes.recovered();
   return {
     sandboxes,
+    world,
     stateDir: folder,
     reports,
     make: async (more = {}) => {
