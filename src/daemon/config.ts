@@ -15,6 +15,8 @@ export interface DaemonConfig extends StateLocation {
   readonly engineEnvironment: string;
   /** Without a client and without a sandbox that runs for this long, the daemon stops. */
   readonly idleMs: number;
+  /** Where the user's SSH agent is. */
+  readonly sshAgentPath?: string;
   /** For tests of recovery: where the process kills itself. */
   readonly crashAt?: CrashPoint;
 }
@@ -27,10 +29,12 @@ export function readStateLocation(env: NodeJS.ProcessEnv = process.env): StateLo
 
 export function readDaemonConfig(env: NodeJS.ProcessEnv = process.env): DaemonConfig {
   const crashAt = env['SALLYPORT_CRASH_AT'];
+  const sshAgentPath = env['SSH_AUTH_SOCK'];
   return {
     ...stateLocation(env),
     engineEnvironment: hashEngineEnvironment(env),
     idleMs: readIdle(env['SALLYPORT_DAEMON_IDLE']),
+    ...(sshAgentPath === undefined ? {} : { sshAgentPath }),
     ...(crashAt === undefined || crashAt === '' ? {} : { crashAt: readCrashPoint(crashAt) }),
   };
 }

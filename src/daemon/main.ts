@@ -101,7 +101,7 @@ async function run(args: Arguments, config: DaemonConfig, reported: () => void):
 }
 
 async function construct(config: DaemonConfig, log: Logger) {
-  const { stateDir, uid, engineEnvironment, idleMs, crashAt } = config;
+  const { stateDir, uid, engineEnvironment, idleMs, crashAt, sshAgentPath } = config;
   const { socket } = privateEnginePaths(readSetupEnvironment());
   const environment = readEngineEnvironment();
   const { connection, endpoint } = await findEngine(environment, { privateSocket: socket });
@@ -120,6 +120,7 @@ async function construct(config: DaemonConfig, log: Logger) {
       owner,
       now: () => new Date().toISOString(),
       checkpoint: checkpoints(crashAt),
+      sshAgent: { path: sshAgentPath, uid },
       clientAbsenceMs,
       report: (what, error) => log.error(`could not ${what}`, { error }),
     },

@@ -13,6 +13,7 @@ import { type DirectoryEntry, feed, pageEntries, readPage, refuse } from './file
 import { PayloadWriter } from './payload.ts';
 import { RecordDecoder } from './record-decoder.ts';
 import { type FileStat, readStat } from './stat-record.ts';
+import { TreeDecoder } from './tree-records.ts';
 import { decodeTree, encodeTree, type TreeEntry, type TreeSource } from './tree-stream.ts';
 
 export interface FileOptions {
@@ -188,19 +189,47 @@ export class Files {
     entries: AsyncIterable<TreeSource> | Iterable<TreeSource>,
     options: FileOptions = {},
   ): Promise<number> {
+    return await this.putRecords(path, encodeTree(entries), options);
+  }
+
+  /** The same for entries that are a stream of records already. */
+  async putRecords(
+    path: SandboxPath,
+    records: AsyncIterable<Uint8Array>,
+    options: FileOptions = {},
+  ): Promise<number> {
     const subject = { operation: 'put tree', path };
     const fields = new PayloadWriter().bytes(path);
     const stream = await this.#operations.start(operation.putTree, subject, fields, options);
-    await feed(stream, encodeTree(entries));
+    await feed(stream, records);
     const result = await stream.result;
     return stream.trust(() => result.u64());
   }
 
   /** Everything below a directory, each directory before what is in it. */
   async *getTree(path: SandboxPath, options: FileOptions = {}): AsyncGenerator<TreeEntry> {
+    yield* decodeTree(await this.#startGetTree(path, options));
+  }
+
+  /** The same as a stream of records, for who hands it on: every record was looked at before its bytes are given out. */
+  async *getRecords(path: SandboxPath, options: FileOptions = {}): AsyncGenerator<Buffer> {
+    const stream = await this.#startGetTree(path, options);
+    const decoder = new TreeDecoder();
+    for await (const chunk of stream.data()) {
+      stream.trust(() => {
+        for (const _ of decoder.push(chunk)) {
+          // What is wrong with a record is thrown on the way.
+        }
+      });
+      yield chunk;
+    }
+    stream.trust(() => decoder.end());
+  }
+
+  async #startGetTree(path: SandboxPath, options: FileOptions): Promise<FileStream> {
     const subject = { operation: 'get tree', path };
     const fields = new PayloadWriter().bytes(path);
-    yield* decodeTree(await this.#operations.start(operation.getTree, subject, fields, options));
+    return await this.#operations.start(operation.getTree, subject, fields, options);
   }
 
   async #stat(number: number, subject: FileSubject, options: FileOptions): Promise<FileStat> {

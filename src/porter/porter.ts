@@ -10,7 +10,7 @@ import { type Frame, frameType } from './frame.ts';
 import type { PorterWelcome } from './greeting.ts';
 import { type LinkOptions, PorterLink, type PorterNotice, violation } from './link.ts';
 import { ListedCredit } from './listed-credit.ts';
-import type { KnownListener, Listener, OnConnection } from './listener.ts';
+import { type KnownListener, Listener, type OnConnection } from './listener.ts';
 import type { OutputSink } from './output-sink.ts';
 import { PayloadReader, PayloadWriter } from './payload.ts';
 import type { SocketTarget, TcpTarget } from './socket-target.ts';
@@ -64,9 +64,9 @@ export class Porter {
     return this.#link.closed;
   }
 
-  /** Whether something is under way that would not outlive this connection: all but programs. */
+  /** Whether something is under way that would not outlive this connection: all but programs and listeners. */
   get transfers(): boolean {
-    return this.#link.owners().some((owner) => !(owner instanceof Exec));
+    return this.#link.owners().some((owner) => !(owner instanceof Exec || owner instanceof Listener));
   }
 
   onNotice(listener: (notice: PorterNotice) => void): void {

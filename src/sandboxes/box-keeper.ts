@@ -13,6 +13,7 @@ import type { BoxState } from './ports.ts';
 import type { RecordKeeper } from './record-keeper.ts';
 import { renewedPlan } from './renewed-plan.ts';
 import type { SandboxExecs } from './sandbox-execs.ts';
+import { SocketForwards } from './socket-forwards.ts';
 import { removeStubs, type StubTurns } from './stubs.ts';
 import type { SandboxWorld } from './world.ts';
 
@@ -39,11 +40,21 @@ export interface Reconciling {
 export class BoxKeeper {
   readonly #world: SandboxWorld;
   readonly #parts: KeeperParts;
+  readonly #forwards: SocketForwards;
   #link: BoxLink | undefined;
 
   constructor(world: SandboxWorld, parts: KeeperParts) {
     this.#world = world;
     this.#parts = parts;
+    const { keeper } = parts;
+    this.#forwards = new SocketForwards({
+      record: () => keeper.record,
+      agent: world.sshAgent,
+      note: (code, message) => {
+        world.store.events.append({ type: 'sandbox.note', sandbox_id: keeper.record.id, code, message });
+      },
+      report: (what, error) => world.report(`${what} of ${keeper.record.name}`, error),
+    });
   }
 
   get link(): BoxLink | undefined {
@@ -283,7 +294,10 @@ export class BoxKeeper {
         keeper.note({ epoch: keeper.record.epoch + 1 });
         return keeper.record.epoch;
       },
-      connected: (porter) => execs.resume(porter),
+      connected: async (porter) => {
+        await execs.resume(porter);
+        await this.#forwards.connected(porter);
+      },
       report: (what, error) => this.#world.report(`${what} of ${keeper.record.name}`, error),
       lost: (error) => {
         if (this.#link !== link) return;

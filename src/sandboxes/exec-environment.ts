@@ -2,6 +2,7 @@
 
 import { userName } from '../policy/user-names.ts';
 import type { SandboxRecord } from './records.ts';
+import { agentSocketInside, wantsAgent } from './socket-forwards.ts';
 
 const posixPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
@@ -18,6 +19,7 @@ export function execEnvironment(
     // An image knows nothing of this user.
     HOME: record.plan.user.home,
     USER: userName(record.plan.user.uid),
+    ...(wantsAgent(record.plan) ? { SSH_AUTH_SOCK: agentSocketInside } : {}),
     ...record.spec.envs,
     ...call,
   };

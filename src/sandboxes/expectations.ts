@@ -2,6 +2,7 @@
 
 import { plainPath } from '../policy/paths.ts';
 import type { SandboxRecord } from './records.ts';
+import { agentSocketInside, wantsAgent } from './socket-forwards.ts';
 
 /** Path to content. What could not be opened is not in it. */
 export type Shown = ReadonlyMap<string, string>;
@@ -55,6 +56,9 @@ export function expectations(record: SandboxRecord, porterMount: string): readon
       expected: writable ? 'rw' : 'ro',
       find: (shown: Shown) => mountMode(shown, target),
     })),
+    ...(wantsAgent(record.plan)
+      ? [{ name: `SSH agent at ${agentSocketInside}`, expected: 'listening', find: agentListener }]
+      : []),
   ];
 }
 
@@ -148,6 +152,13 @@ function interfaces(shown: Shown): string | undefined {
   if (text === undefined) return undefined;
   const names = [...text.matchAll(/^\s*([^\s:|]+):/gm)].map((match) => match[1]);
   return names.sort().join(' ');
+}
+
+/** A name of a socket stands at the end of its line. */
+function agentListener(shown: Shown): string | undefined {
+  const lines = shown.get('/proc/net/unix')?.split('\n');
+  if (lines === undefined) return undefined;
+  return lines.some((line) => line.endsWith(` ${agentSocketInside}`)) ? 'listening' : 'nothing';
 }
 
 interface MountLine {

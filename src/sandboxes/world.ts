@@ -12,6 +12,8 @@ export interface SandboxWorld {
   readonly now: () => string;
   /** Passed at every step between two changes of the world. Tests end the process there. */
   readonly checkpoint: (name: string) => void;
+  /** The user's SSH agent, where there is one, and whose it must be. */
+  readonly sshAgent: { readonly path: string | undefined; readonly uid: number };
   /** How long a foreground command and an ephemeral sandbox outlive their client, who may come back. */
   readonly clientAbsenceMs: number;
   /** For what nobody waits for and nobody can be told. */

@@ -18,6 +18,7 @@ const list = (files: Files): Promise<unknown> => gather(files.list('/x'));
 const read = (files: Files): Promise<unknown> => gather(files.read('/x', { length: 10 }));
 const watch = (files: Files): Promise<unknown> => gather(files.watch('/x'));
 const getTree = (files: Files): Promise<unknown> => gather(files.getTree('/x'));
+const getRecords = (files: Files): Promise<unknown> => gather(files.getRecords('/x'));
 const write = (files: Files): Promise<unknown> => files.write('/x', Buffer.from('x'));
 
 const piece = Buffer.alloc(32_768);
@@ -105,6 +106,8 @@ describe('a porter that lies about files', () => {
     ['a watch kind that is none', watch, [data(record(77, Buffer.from('x')))]],
     ['a path of 5,000 bytes', watch, [data(record(1, Buffer.alloc(5000, 'x')))]],
     ['a tree record of garbage', getTree, [data(Buffer.alloc(100, 0xff))]],
+    ['a tree record of garbage, handed on', getRecords, [data(Buffer.alloc(100, 0xff))]],
+    ['a tree that breaks off, handed on', getRecords, [data(Buffer.alloc(10)), end]],
     ['a tree that breaks off', getTree, [data(Buffer.alloc(10)), end]],
   ])('by %s loses the connection with a typed error', async (_name, ask, said) => {
     const { porter, say } = await lyingPorter();

@@ -14,11 +14,13 @@ import { type CreateInput, createBody, type ExecInput, execBody } from '../../sr
 import type { BoxExec } from '../../src/sandboxes/box-exec.ts';
 import type { Sandbox } from '../../src/sandboxes/sandbox.ts';
 import { Sandboxes } from '../../src/sandboxes/sandboxes.ts';
+import type { SandboxWorld } from '../../src/sandboxes/world.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { testEngine } from './engine.ts';
 
 export interface TestSandboxes {
   readonly sandboxes: Sandboxes;
+  readonly world: SandboxWorld;
   readonly stateDir: string;
   /** What went wrong where nobody could be told. */
   readonly reports: string[];
@@ -34,6 +36,7 @@ export async function openSandboxes(
     readonly clientAbsenceMs?: number;
     /** Of the user; absent: of the one who runs the test. */
     readonly home?: string;
+    readonly sshAgentPath?: string;
     /** An engine that makes something else than it was asked for. */
     readonly tamper?: (box: BoxRequest) => BoxRequest;
     /** What the world does between two steps. */
@@ -44,6 +47,7 @@ export async function openSandboxes(
     stateDir,
     clientAbsenceMs = 10_000,
     home = homedir(),
+    sshAgentPath,
     tamper = (box) => box,
     checkpoint = () => {},
   } = options;
@@ -55,29 +59,27 @@ export async function openSandboxes(
   const uid = process.getuid?.() ?? -1;
   const owner = ownerId(uid, folder);
   const reports: string[] = [];
-  const sandboxes = new Sandboxes(
-    {
-      engine: { ...engine, create: (box, signal) => engine.create(tamper(box), signal) },
-      images,
-      store,
-      owner,
-      now: () => new Date().toISOString(),
-      checkpoint,
-      clientAbsenceMs,
-      report: (what, error) =>
-        void reports.push(`${what}: ${error instanceof Error ? error.message : error}`),
+  const world: SandboxWorld = {
+    engine: { ...engine, create: (box, signal) => engine.create(tamper(box), signal) },
+    images,
+    store,
+    owner,
+    now: () => new Date().toISOString(),
+    checkpoint,
+    sshAgent: { path: sshAgentPath, uid },
+    clientAbsenceMs,
+    report: (what, error) => void reports.push(`${what}: ${error instanceof Error ? error.message : error}`),
+  };
+  const sandboxes = new Sandboxes(world, {
+    host: { uid, gid: process.getgid?.() ?? -1, platform: process.platform },
+    home,
+    places: {
+      platform: process.platform,
+      homes: [homedir(), home],
+      stateDirs: [folder],
+      engineSockets: [endpoint.replace('unix://', '')],
     },
-    {
-      host: { uid, gid: process.getgid?.() ?? -1, platform: process.platform },
-      home,
-      places: {
-        platform: process.platform,
-        homes: [homedir(), home],
-        stateDirs: [folder],
-        engineSockets: [endpoint.replace('unix://', '')],
-      },
-    },
-  );
+  });
   let open = true;
   const abandon = async (): Promise<void> => {
     if (!open) return;
@@ -94,6 +96,7 @@ export async function openSandboxes(
   await sandboxes.recovered();
   return {
     sandboxes,
+    world,
     stateDir: folder,
     reports,
     make: async (more = {}) => {

@@ -8,7 +8,7 @@ import { entryView, statView, type WatchView } from '../../protocol/views.ts';
 import { listEntries, pathOf, showBytes, statOf, viewOf } from '../file-views.ts';
 import { choice, flag, path, whole } from '../query.ts';
 import { json, type Reply, type Route, route } from '../route.ts';
-import { encodeEntries, readTree } from '../tree-body.ts';
+import { readRecords } from '../tree-body.ts';
 
 const base = '/v1/sandboxes/:sandbox/files';
 const insidePath = path('Inside the sandbox.');
@@ -128,7 +128,7 @@ export const fileRoutes: readonly Route[] = [
     },
     handle: async ({ sandbox, query, signal }) => {
       const files = await sandbox().files();
-      return bytes(treeContentType, encodeEntries(files.getTree(query.path, { signal })));
+      return bytes(treeContentType, files.getRecords(query.path, { signal }));
     },
   }),
   route({
@@ -140,7 +140,7 @@ export const fileRoutes: readonly Route[] = [
     answers: { 200: z.strictObject({ entries: z.number().int() }) },
     handle: async ({ sandbox, query, stream, signal }) => {
       const files = await sandbox().files();
-      return json({ entries: await files.putTree(query.path, readTree(stream), { signal }) });
+      return json({ entries: await files.putRecords(query.path, readRecords(stream), { signal }) });
     },
   }),
 ];
