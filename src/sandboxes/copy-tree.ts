@@ -4,16 +4,20 @@
  */
 
 import type { Dirent } from 'node:fs';
-import { readdir } from 'node:fs/promises';
-import { FileChangedError, type HostEntry, hostEntry, joinPath } from '../lib/host-tree.ts';
+import { readdir, stat, statfs } from 'node:fs/promises';
+import { FileChangedError, type HostEntry, hostEntry, joinPath, smallFileNow } from '../lib/host-tree.ts';
 import { type CopyExcludes, ExcludeRules, isDockerSyntax } from '../policy/exclude-patterns.ts';
 import { SallyportError } from '../protocol/errors.ts';
 
 /** A file of patterns that is larger is none. */
 const mostPatternBytes = 1024 * 1024;
-/** So many entries of a folder are looked at, and their small files read, before they are asked for. */
-const aheadEntries = 16;
 const smallFileBytes = 64 * 1024;
+/** Others get their turn after this long of blocking calls. */
+const turnMs = 5;
+/** Disks of this machine: ext, xfs, btrfs, f2fs, zfs, tmpfs, overlay. Calls to any other may never return. */
+const localTypes: ReadonlySet<number> = new Set([
+  0xef53, 0x58465342, 0x9123683e, 0xf2f52010, 0x2fc12fc1, 0x01021994, 0x794c7630,
+]);
 
 export type CopyEntry = HostEntry & {
   /** All of a small file. */
@@ -69,47 +73,37 @@ export class CopyTree {
   }
 
   async *entries(): AsyncGenerator<CopyEntry> {
-    yield* this.#walk(await this.top(), []);
+    const turns: Turns = { device: await localDevice(this.#root), beganMs: performance.now() };
+    yield* this.#walk(await this.top(), [], turns);
   }
 
   /** `waiting`: folders that are told only if something in them is. */
-  async *#walk({ entries, rules }: Listing, waiting: Buffer[]): AsyncGenerator<CopyEntry> {
-    // Not past a folder: what is read ahead beside each of its parents would add up.
-    for (const run of runsOf(entries)) {
-      for await (const { listed, entry } of this.#ahead(run)) {
-        if (!listed.onlyBelow) {
-          for (const folder of waiting.splice(0)) yield await this.#look(folder);
-          yield entry;
-        }
-        if (entry.kind !== 'directory') continue;
-        if (listed.onlyBelow) waiting.push(listed.path);
-        yield* this.#walk(await this.below(listed.path, rules), waiting);
-        if (waiting.at(-1) === listed.path) waiting.pop();
+  async *#walk({ entries, rules }: Listing, waiting: Buffer[], turns: Turns): AsyncGenerator<CopyEntry> {
+    for (const listed of entries) {
+      const entry = await this.#load(listed, turns);
+      if (!listed.onlyBelow) {
+        for (const folder of waiting.splice(0)) yield await this.#look(folder);
+        yield entry;
       }
+      if (entry.kind !== 'directory') continue;
+      if (listed.onlyBelow) waiting.push(listed.path);
+      yield* this.#walk(await this.below(listed.path, rules), waiting, turns);
+      if (waiting.at(-1) === listed.path) waiting.pop();
     }
   }
 
-  async *#ahead(run: readonly Listed[]) {
-    const underWay: Promise<{ readonly listed: Listed; readonly entry: CopyEntry }>[] = [];
-    let next = 0;
-    for (;;) {
-      while (next < run.length && underWay.length < aheadEntries) {
-        const work = this.#load(run[next++] as Listed);
-        // It is waited for later, or not at all when an earlier one fails.
-        work.catch(() => {});
-        underWay.push(work);
-      }
-      const first = underWay.shift();
-      if (first === undefined) return;
-      yield await first;
+  async #load({ path, entry }: Listed, turns: Turns): Promise<CopyEntry> {
+    if (turns.device === undefined || !entry.isFile()) return await this.#look(path);
+    if (performance.now() - turns.beganMs > turnMs) {
+      await new Promise((resolve) => setImmediate(resolve));
+      turns.beganMs = performance.now();
     }
-  }
-
-  async #load(listed: Listed): Promise<{ readonly listed: Listed; readonly entry: CopyEntry }> {
-    const entry = await this.#look(listed.path);
-    if (entry.kind !== 'file' || entry.sizeBytes > smallFileBytes) return { listed, entry };
-    const content = await this.#content(entry);
-    return { listed, entry: { ...entry, content, chunks: () => once(content) } };
+    try {
+      const options = { mostBytes: smallFileBytes, device: turns.device };
+      return smallFileNow(this.absolute(path), path, options) ?? (await this.#look(path));
+    } catch (cause) {
+      throw copyFailure(path, cause);
+    }
   }
 
   async #content(entry: Extract<HostEntry, { kind: 'file' }>): Promise<Buffer> {
@@ -165,20 +159,19 @@ export class CopyTree {
   }
 }
 
-async function* once(content: Buffer): AsyncGenerator<Buffer> {
-  if (content.length > 0) yield content;
+interface Turns {
+  /** Of the tree's file system, where blocking calls are safe. */
+  readonly device: bigint | undefined;
+  beganMs: number;
 }
 
-/** Parts of a folder that end with a folder. */
-function* runsOf(entries: readonly Listed[]): Generator<readonly Listed[]> {
-  let run: Listed[] = [];
-  for (const listed of entries) {
-    run.push(listed);
-    if (!listed.entry.isDirectory()) continue;
-    yield run;
-    run = [];
+async function localDevice(root: Buffer): Promise<bigint | undefined> {
+  try {
+    const { type } = await statfs(root);
+    return localTypes.has(type) ? (await stat(root, { bigint: true })).dev : undefined;
+  } catch (cause) {
+    throw copyFailure(Buffer.alloc(0), cause);
   }
-  yield run;
 }
 
 /** The bytes of a file, with failures that name it. */

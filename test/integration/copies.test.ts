@@ -228,7 +228,7 @@ describe('what copies refuse', () => {
     const { sandboxes, make } = await openSandboxes();
     const source = await folder();
     await writeFile(join(source, 'large'), '');
-    await truncate(join(source, 'large'), 64 * 2 ** 20);
+    await truncate(join(source, 'large'), 8 * 2 ** 20);
     const writer = spawn('sh', [
       '-c',
       'echo begun; while echo more >> "$1"; do :; done',
