@@ -51,6 +51,26 @@ describe('what is expected inside', () => {
     },
   );
 
+  test('protected paths and what was left unprotected are rows of their own, also where a path has blanks', () => {
+    const record = sandboxRecord(1);
+    const held = { source: '/p/my hooks ü', target: '/work/my hooks ü', writable: false };
+    const rows = expectations(
+      {
+        ...record,
+        spec: { ...record.spec, workspace: { path: '/p', target: '/work', mode: 'live' } },
+        plan: { ...record.plan, mounts: [held], unprotected: ['.vscode', '.idea'] },
+      },
+      '/.sallyport',
+    );
+    const row = rows.find(({ name }) => name === 'protected /work/my hooks ü');
+    const line = Buffer.from('9 1 0:1 / /work/my\\040hooks\\040ü ro - ext4 /dev/x rw\n').toString('latin1');
+    expect(row?.find(new Map([['/proc/self/mountinfo', line]]))).toBe('ro');
+    expect(row?.find(new Map([['/proc/self/mountinfo', '']]))).toBe('nothing');
+    expect(rows).toContainEqual(
+      expect.objectContaining({ name: 'dangerously unprotected', expected: '.vscode .idea' }),
+    );
+  });
+
   test('gVisor, which shows neither filter nor privileges, leaves them unknown', () => {
     expect(find('seccomp', { '/proc/self/status': 'Seccomp:\t0\n' }).found).toBeUndefined();
   });

@@ -31,15 +31,17 @@ export async function lookAtWorktree(folder: string): Promise<WorktreeLook | NoW
   return { commonDir, gitDir, written };
 }
 
-/** Git writes the time of its last use there, a day later, and fails where it may not. */
+/**
+ * Git writes to the file that says where the worktree is when it is a day old, and fails where it may not. Renewed by us it
+ * leaves it alone. Where that is not allowed, because the file is somebody else's, git alone is the worse for it.
+ */
 export async function touchWorktree(gitDir: string): Promise<void> {
-  const handle = await open(
-    join(gitDir, 'gitdir'),
-    constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK,
-  );
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  const handle = await open(join(gitDir, 'gitdir'), flags).catch(() => undefined);
+  if (handle === undefined) return;
   try {
     const now = new Date();
-    await handle.utimes(now, now);
+    await handle.utimes(now, now).catch(() => {});
   } finally {
     await handle.close();
   }

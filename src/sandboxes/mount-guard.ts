@@ -34,7 +34,15 @@ export class MountGuard {
     this.end();
     this.#told = false;
     if ((this.#host.record().plan.stubs ?? []).length === 0) return;
-    this.#timer = setInterval(() => void this.#warn(), lookEveryMs);
+    let looking = false;
+    this.#timer = setInterval(() => {
+      // A file system that does not answer must not collect looks.
+      if (looking) return;
+      looking = true;
+      void this.#warn().finally(() => {
+        looking = false;
+      });
+    }, lookEveryMs);
     this.#timer.unref();
   }
 
