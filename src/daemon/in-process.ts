@@ -8,7 +8,6 @@ import { porterVolumeName } from '../engines/docker/porter-volume.ts';
 import { defaultImageReference } from '../images/ensure-image.ts';
 import { ownerId } from '../lib/owner.ts';
 import { placeShadows, planBox, plannedBox } from '../policy/box-plan.ts';
-import type { PlannedCopy } from '../policy/copy-sources.ts';
 import { workspaceName } from '../policy/names.ts';
 import { readPorterBinary } from '../porter/binary.ts';
 import { label, ownedLabels } from '../protocol/labels.ts';
@@ -31,7 +30,12 @@ export interface Explained {
     readonly env: Readonly<Record<string, string>>;
   };
   /** What is copied in before it is ready. */
-  readonly copies: readonly PlannedCopy[];
+  readonly copies: readonly {
+    readonly source: string;
+    readonly target: string;
+    readonly exclude_patterns: readonly string[];
+    readonly exclude_from: readonly string[];
+  }[];
   readonly notes: readonly string[];
 }
 
@@ -78,7 +82,12 @@ export async function explainHere(input: SpecInput): Promise<Explained> {
     request,
     dockerRun: dockerRunLine(box.name, request),
     ...(spec.command === undefined ? {} : { exec: { argv: spec.command, cwd: plan.workdir, env } }),
-    copies: plan.copies,
+    copies: plan.copies.map(({ source, target, excludes: { patterns, from } }) => ({
+      source,
+      target,
+      exclude_patterns: patterns,
+      exclude_from: from,
+    })),
     notes: plan.notes.map(({ message }) => message),
   };
 }

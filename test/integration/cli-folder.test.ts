@@ -85,6 +85,16 @@ describe('sally explain', () => {
     expect((await sally(['daemon', 'status'], { env: { SALLYPORT_STATE_DIR } })).code).toBe(1);
     expect((await sally(['explain', '-v', '/etc:/x'])).code).toBe(2);
   });
+
+  it('[A2][A4] shows what is copied in, and knows the built-in tools', async () => {
+    const cwd = await newFolder();
+    const shown = await sally(['explain', '--copy', '.:/data', '--json'], { cwd });
+    expect(JSON.parse(shown.stdout).copies).toEqual([
+      { source: cwd, target: '/data', exclude_patterns: [], exclude_from: [] },
+    ]);
+    const unknown = await sally(['explain', '--tool', 'npn'], { cwd });
+    expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining('did you mean npm?') });
+  });
 });
 
 describe('sally daemon', () => {
