@@ -17,6 +17,9 @@ import { workspaceCopy } from './workspace-copy.ts';
 
 type Store = Pick<SandboxStore, 'loadManifest' | 'saveManifest' | 'openBaseline' | 'readBaseline'>;
 
+/** Called right before they are used: what is not under way may be cut off when the connection moves. */
+type OpenFiles = () => Promise<Files>;
+
 export interface CopiedFolder {
   /** On the host. */
   readonly source: string;
@@ -38,9 +41,9 @@ export class CopiedWorkspace {
     this.#moves = moves;
   }
 
-  async changes(files: Files, signal?: AbortSignal): Promise<readonly WorkspaceChange[]> {
+  async changes(open: OpenFiles, signal?: AbortSignal): Promise<readonly WorkspaceChange[]> {
     const manifest = await this.#store.loadManifest(this.#record.id);
-    return await workspaceChanges(files, this.folder.target, manifest ?? {}, signal);
+    return await workspaceChanges(await open(), this.folder.target, manifest ?? {}, signal);
   }
 
   /** A file as it was put in. */
@@ -66,12 +69,14 @@ export class CopiedWorkspace {
     return content;
   }
 
-  async moveBaseline(files: Files, news: readonly BroughtBack[]): Promise<void> {
+  async moveBaseline(open: OpenFiles, news: readonly BroughtBack[]): Promise<void> {
     await this.#moves.run(async () => {
       const { id } = this.#record;
       const manifest = (await this.#store.loadManifest(id)) ?? {};
       const pack = await this.#store.openBaseline(id);
-      const moved = movedBaseline(files, this.folder.target, { manifest, pack, news });
+      const moved = open().then((files) =>
+        movedBaseline(files, this.folder.target, { manifest, pack, news }),
+      );
       await this.#store.saveManifest(id, await moved.finally(() => pack.close()));
     });
   }

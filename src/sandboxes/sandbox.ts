@@ -239,9 +239,8 @@ export class Sandbox {
     signal?: AbortSignal,
   ): Promise<{ readonly folder: CopiedFolder; readonly changes: readonly WorkspaceChange[] }> {
     const workspace = this.#workspace();
-    await this.ensureRunning();
-    const { files } = await this.#usable();
-    return { folder: workspace.folder, changes: await workspace.changes(files, signal) };
+    const changes = await workspace.changes(() => this.#filesOfAny(), signal);
+    return { folder: workspace.folder, changes };
   }
 
   /** A file of a copied workspace as it was put in. */
@@ -251,9 +250,7 @@ export class Sandbox {
 
   /** These changes are on the host now: they count as put in. */
   async moveBaseline(news: readonly BroughtBack[]): Promise<void> {
-    const workspace = this.#workspace();
-    await this.ensureRunning();
-    await workspace.moveBaseline((await this.#usable()).files, news);
+    await this.#workspace().moveBaseline(() => this.#filesOfAny(), news);
   }
 
   /** A client is there until the returned function is called. */
@@ -376,6 +373,13 @@ export class Sandbox {
     await this.#settled();
     if (this.record.containerId === undefined || copiedFolder(this.record) === undefined) return;
     requireNoChanges(this.record, (await this.changes()).changes);
+  }
+
+  /** Starts one that is stopped. One that runs and is slow to answer is not stopped for this. */
+  async #filesOfAny(): Promise<Files> {
+    await this.#settled();
+    if (this.state !== 'READY') await this.ensureRunning();
+    return await this.files();
   }
 
   #workspace(): CopiedWorkspace {

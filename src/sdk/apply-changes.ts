@@ -96,10 +96,12 @@ async function written(
   try {
     await mkdir(staging, { mode: 0o700 });
     await stage(staging, steps, fetch, signal);
+    await folder.forget();
     // From here on it is not cancelled: half of it would be worse than all of it.
     for (const step of steps.filter(isRemoval).reverse()) await removeOne(folder, step);
-    for (const step of steps.filter(isFolder))
-      await (await folder.provideParent(below(step.change.pathBytes))).close();
+    // Those that were removed may be reached no more.
+    await folder.forget();
+    for (const step of steps.filter(isFolder)) await folder.provideParent(below(step.change.pathBytes));
     for (const [index, step] of steps.entries()) await putInPlace(folder, step, join(staging, String(index)));
   } catch (error) {
     throw isSallyportError(error) ? error : writeFailure(folder, error);
@@ -187,40 +189,29 @@ const isRemoval = (step: Step): boolean =>
   (step.change.after === undefined || isFolder(step) || step.host.kind === 'directory');
 
 async function removeOne(folder: HostFolder, { change, host }: Step): Promise<void> {
-  const place = await folder.provideParent(change.pathBytes);
-  try {
-    const at = place.at(nameOf(change.pathBytes));
-    await requireUnchanged(at, { change, host });
-    if (host.kind !== 'directory') await unlink(at);
-    else
-      await rmdir(at).catch((error: NodeJS.ErrnoException) => {
-        // A folder that is gone inside stays here with what is only here.
-        if (error.code !== 'ENOTEMPTY' || change.after !== undefined) throw error;
-      });
-  } finally {
-    await place.close();
-  }
+  const at = (await folder.provideParent(change.pathBytes)).at(nameOf(change.pathBytes));
+  await requireUnchanged(at, { change, host });
+  if (host.kind !== 'directory') await unlink(at);
+  else
+    await rmdir(at).catch((error: NodeJS.ErrnoException) => {
+      // A folder that is gone inside stays here with what is only here.
+      if (error.code !== 'ENOTEMPTY' || change.after !== undefined) throw error;
+    });
 }
 
 async function putInPlace(folder: HostFolder, step: Step, staged: string): Promise<void> {
   const { change, host } = step;
   if (change.after === undefined || isFolder(step)) return;
   const place = await folder.provideParent(change.pathBytes);
-  try {
-    const at = place.at(nameOf(change.pathBytes));
-    await requireUnchanged(at, { change, host: isRemoval(step) ? { kind: 'absent' } : host });
-    await rename(staged, at).catch(async (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EXDEV' || change.after?.kind !== 'file') throw error;
-      // A folder of another file system is mounted here.
-      const beside = place.at(
-        Buffer.from(`${stagingPrefix}${process.pid}-${randomBytes(6).toString('hex')}`),
-      );
-      await copyFile(staged, beside, constants.COPYFILE_EXCL);
-      await rename(beside, at);
-    });
-  } finally {
-    await place.close();
-  }
+  const at = place.at(nameOf(change.pathBytes));
+  await requireUnchanged(at, { change, host: isRemoval(step) ? { kind: 'absent' } : host });
+  await rename(staged, at).catch(async (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EXDEV' || change.after?.kind !== 'file') throw error;
+    // A folder of another file system is mounted here.
+    const beside = place.at(Buffer.from(`${stagingPrefix}${process.pid}-${randomBytes(6).toString('hex')}`));
+    await copyFile(staged, beside, constants.COPYFILE_EXCL);
+    await rename(beside, at);
+  });
 }
 
 async function requireUnchanged(at: Buffer, { change, host }: Step): Promise<void> {

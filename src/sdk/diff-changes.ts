@@ -1,5 +1,6 @@
 /** The changes of a copied workspace as patches in git's format, one path after the other. */
 
+import { setMaxListeners } from 'node:events';
 import { type FilePatch, filePatch, type PatchSide } from '../lib/git-patch.ts';
 import { isGitPath } from '../policy/protected-names.ts';
 import type { ChangeCalls, ChangeSide, WorkspaceChange, WorkspaceChanges } from './workspace-changes.ts';
@@ -37,6 +38,8 @@ export async function* diffChanges(
     ]);
     return { change, ...filePatch(change.pathBytes, before, after) };
   };
+  // Each request listens, and they are more than Node takes for a leak.
+  if (options.signal !== undefined) setMaxListeners(0, options.signal);
   const waiting: Promise<FileDiff>[] = [];
   try {
     for (const change of changes.filter(isInPatch)) {

@@ -44,6 +44,7 @@ export class HostFolder {
   readonly path: string;
   readonly #handle: FileHandle;
   readonly #byHandle = existsSync('/proc/self/fd');
+  #last: { readonly key: string; readonly place: HostPlace } | undefined;
 
   private constructor(path: string, handle: FileHandle) {
     this.path = path;
@@ -64,21 +65,24 @@ export class HostFolder {
   }
 
   async close(): Promise<void> {
+    await this.forget();
     await this.#handle.close();
+  }
+
+  /** The folder that was reached last may be gone, or may be another one. */
+  async forget(): Promise<void> {
+    const last = this.#last;
+    this.#last = undefined;
+    await last?.place.close();
   }
 
   /** What is there, with the hash of a file. */
   async look(path: Buffer): Promise<HostState> {
     const parent = await this.#parent(path, 'look');
-    if (parent.kind !== 'open') return parent;
-    try {
-      return await stateAt(parent.place.at(nameOf(path)));
-    } finally {
-      await parent.place.close();
-    }
+    return parent.kind === 'open' ? await stateAt(parent.place.at(nameOf(path))) : parent;
   }
 
-  /** The folder of a path, made where it is missing. */
+  /** The folder of a path, made where it is missing. Open until the next call of this or of `look`. */
   async provideParent(path: Buffer): Promise<HostPlace> {
     const parent = await this.#parent(path, 'make');
     if (parent.kind === 'open') return parent.place;
@@ -92,7 +96,7 @@ export class HostFolder {
   /** All paths below a folder, without following links. */
   async *below(path: Buffer): AsyncGenerator<Buffer> {
     const folder = Buffer.concat([path, slash]);
-    const parent = await this.#parent(Buffer.concat([folder, Buffer.from('x')]), 'look');
+    const parent = await this.#openParent(Buffer.concat([folder, Buffer.from('x')]), 'look');
     if (parent.kind !== 'open') return;
     const { place } = parent;
     try {
@@ -109,7 +113,17 @@ export class HostFolder {
     }
   }
 
+  /** Of many paths one after the other most have the same. */
   async #parent(path: Buffer, how: 'look' | 'make'): Promise<Parent> {
+    const key = path.subarray(0, Math.max(0, path.lastIndexOf(0x2f))).toString('latin1');
+    if (this.#last?.key === key) return { kind: 'open', place: this.#last.place };
+    await this.forget();
+    const parent = await this.#openParent(path, how);
+    if (parent.kind === 'open') this.#last = { key, place: parent.place };
+    return parent;
+  }
+
+  async #openParent(path: Buffer, how: 'look' | 'make'): Promise<Parent> {
     let handle = this.#handle;
     const close = async (): Promise<void> => {
       if (handle !== this.#handle) await handle.close();
@@ -173,13 +187,20 @@ async function stateAt(path: Buffer): Promise<HostState> {
   return facts.isFile() ? await fileState(path) : { kind: 'other' };
 }
 
+/** One byte more than a small file has, so that one read is all of it. */
+const chunkBytes = (size: bigint): number => Math.min(256 * 1024, Number(size) + 1);
+
 async function fileState(path: Buffer): Promise<HostState> {
   // What was a file a moment ago may be a link or a pipe by now.
   const file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   try {
     const facts = await file.stat({ bigint: true });
     const hash = createHash('sha256');
-    for await (const chunk of file.createReadStream({ autoClose: false })) hash.update(chunk as Buffer);
+    for (const chunk = Buffer.allocUnsafe(chunkBytes(facts.size)); ; ) {
+      const { bytesRead } = await file.read(chunk, 0, chunk.length, null);
+      if (bytesRead === 0) break;
+      hash.update(chunk.subarray(0, bytesRead));
+    }
     return {
       kind: 'file',
       mode: Number(facts.mode & 0o777n),

@@ -51,9 +51,9 @@ export type BroughtBackPath = BroughtBackInput['paths'][number];
 
 /** More than these are read by one walk through the whole workspace, which costs less than so many requests. */
 const mostSingleFiles = 256;
-/** Well below the daemon's bounds for a body. */
-const mostBodyCharacters = 400_000;
-const mostPaths = 4000;
+/** Below the daemon's bounds for a body: paths are base64, so characters are bytes. */
+const mostBodyCharacters = 900_000;
+const mostPaths = 5000;
 
 export class ChangeCalls {
   readonly #client: DaemonClient;

@@ -229,17 +229,25 @@ export class LittleSandbox implements SandboxSurface {
     return this.fileSystem;
   }
 
-  async changes() {
-    return { folder: { source: '/from/here', target: '/workspace' }, changes: [] };
+  /** One of each kind. */
+  async changes(): ReturnType<SandboxSurface['changes']> {
+    const file = { kind: 'file' as const, mode: 0o644, sha256: '0'.repeat(64), sizeBytes: 1 };
+    return {
+      folder: { source: '/host', target: '/workspace' },
+      changes: [
+        { path: Buffer.from('file'), before: { ...file, keptAt: 0 }, after: file },
+        { path: Buffer.from([0xff]), after: { kind: 'link', target: Buffer.from([0xfe]) } },
+        { path: Buffer.from('folder'), before: { kind: 'directory' } },
+        { path: Buffer.from('pipe'), after: { kind: 'other' } },
+      ],
+    };
   }
 
-  async baseContent(): Promise<never> {
-    throw new SallyportError('workspace_not_copied', `sandbox ${this.name} has no copied workspace`);
+  async baseContent(path: Buffer): Promise<Buffer> {
+    return path;
   }
 
-  async moveBaseline(): Promise<never> {
-    return await this.baseContent();
-  }
+  async moveBaseline(): Promise<void> {}
 
   async stats() {
     return { at: new Date(0).toISOString(), memory_bytes: 1, memory_limit_bytes: 2, cpu_seconds: 3, pids: 4 };
