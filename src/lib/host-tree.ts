@@ -3,8 +3,8 @@
  * bytes. Links are told and never followed. Names are bytes.
  */
 
-import { type BigIntStats, closeSync, constants, type Dirent, fstatSync, openSync, readSync } from 'node:fs';
-import { lstat, open, readdir, readlink } from 'node:fs/promises';
+import { type BigIntStats, closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import { lstat, open, readlink } from 'node:fs/promises';
 
 /** What was read is neither the old file nor the new one. */
 export class FileChangedError extends Error {
@@ -38,22 +38,6 @@ export type HostEntry =
 const slash = Buffer.from('/');
 export const joinPath = (parent: Buffer, name: Buffer): Buffer =>
   parent.length === 0 ? name : Buffer.concat([parent, slash, name]);
-
-export async function* hostTree(root: string): AsyncGenerator<HostEntry> {
-  yield* below(Buffer.from(root), Buffer.alloc(0));
-}
-
-async function* below(root: Buffer, relative: Buffer): AsyncGenerator<HostEntry> {
-  const folder = relative.length === 0 ? root : joinPath(root, relative);
-  const entries = (await readdir(folder, { encoding: 'buffer', withFileTypes: true })) as Dirent<Buffer>[];
-  entries.sort((a, b) => Buffer.compare(a.name, b.name));
-  for (const { name } of entries) {
-    const path = joinPath(relative, name);
-    const entry = await hostEntry(joinPath(root, path), path);
-    yield entry;
-    if (entry.kind === 'directory') yield* below(root, path);
-  }
-}
 
 /** What is at `absolute`; `path` is how it is called in the tree. */
 export async function hostEntry(absolute: Buffer, path: Buffer): Promise<HostEntry> {
