@@ -243,8 +243,12 @@ export class Sandboxes {
     return { name: spec.name ?? byWorkspace ?? randomName(randomBytes(4)), plan };
   }
 
-  #newRecord(body: CreateBody, { name, plan }: Planned, engine: EngineFacts): SandboxRecord {
-    const id = sandboxIdFrom(randomBytes(10));
+  #newRecord(
+    body: CreateBody,
+    { name, plan }: Planned,
+    engine: EngineFacts,
+    id = sandboxIdFrom(randomBytes(10)),
+  ): SandboxRecord {
     return {
       id,
       name,
@@ -332,8 +336,7 @@ export class Sandboxes {
     const { plan } = this.#plan(spec, facts, await this.#lookAt(spec));
     const body: CreateBody = { spec, ephemeral: false, detached: false, reuse: false };
     const record: SandboxRecord = {
-      ...this.#newRecord(body, { name, plan }, facts),
-      id,
+      ...this.#newRecord(body, { name, plan }, facts, id),
       containerId: box.id,
       state: 'STOPPED',
       reason: 'its record was lost and made again from its labels',
