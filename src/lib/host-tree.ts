@@ -1,7 +1,4 @@
-/**
- * A tree of this machine's file system, entry by entry, each directory before what is in it and in the order of the names'
- * bytes. Links are told and never followed. Names are bytes.
- */
+/** One entry of this machine's file system, as a copy takes it. Links are told and never followed. Names are bytes. */
 
 import { type BigIntStats, closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { lstat, open, readlink } from 'node:fs/promises';
