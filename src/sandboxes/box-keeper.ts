@@ -12,7 +12,7 @@ import type { MemoryDeaths } from './memory-deaths.ts';
 import type { BoxState } from './ports.ts';
 import type { RecordKeeper } from './record-keeper.ts';
 import type { SandboxExecs } from './sandbox-execs.ts';
-import { SocketForwards } from './socket-forwards.ts';
+import { SocketForwards, wantsAgent } from './socket-forwards.ts';
 import type { SandboxWorld } from './world.ts';
 
 const mainGraceMs = 5000;
@@ -63,6 +63,7 @@ export class BoxKeeper {
     const { keeper, signal } = this.#parts;
     try {
       this.#link = await materialise(this.#world, this.#materialisation());
+      await this.#settleForListeners();
       this.#ready();
     } catch (error) {
       await this.#unmake();
@@ -87,6 +88,7 @@ export class BoxKeeper {
       if (found === undefined) this.#link = await materialise(this.#world, this.#materialisation());
       else if (found.running) await this.connect();
       else this.#link = await startBox(this.#world, this.#materialisation());
+      await this.#settleForListeners();
       this.#ready();
     } catch (error) {
       if (found === undefined) await this.#unmake();
@@ -96,6 +98,10 @@ export class BoxKeeper {
       throw error;
     }
     this.#startCommand();
+  }
+
+  async #settleForListeners(): Promise<void> {
+    if (wantsAgent(this.#parts.keeper.record.plan)) await this.#link?.settleNow();
   }
 
   #ready(): void {
