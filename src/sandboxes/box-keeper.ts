@@ -13,7 +13,7 @@ import type { BoxState } from './ports.ts';
 import type { RecordKeeper } from './record-keeper.ts';
 import { renewedPlan } from './renewed-plan.ts';
 import type { SandboxExecs } from './sandbox-execs.ts';
-import { SocketForwards } from './socket-forwards.ts';
+import { SocketForwards, wantsAgent } from './socket-forwards.ts';
 import { removeStubs, type StubTurns } from './stubs.ts';
 import type { SandboxWorld } from './world.ts';
 
@@ -66,6 +66,7 @@ export class BoxKeeper {
     const { keeper, signal } = this.#parts;
     try {
       this.#link = await materialise(this.#world, this.#materialisation());
+      await this.#settleForListeners();
       this.#ready();
     } catch (error) {
       await this.#unmake();
@@ -92,6 +93,7 @@ export class BoxKeeper {
       if (found === undefined) this.#link = await materialise(this.#world, this.#materialisation());
       else if (found.running) await this.connect();
       else this.#link = await startBox(this.#world, this.#materialisation());
+      await this.#settleForListeners();
       this.#ready();
     } catch (error) {
       if (found === undefined) await this.#unmake();
@@ -122,6 +124,10 @@ export class BoxKeeper {
   tell(code: string, message: string): void {
     const { id } = this.#parts.keeper.record;
     this.#world.store.events.append({ type: 'sandbox.note', sandbox_id: id, code, message });
+  }
+
+  async #settleForListeners(): Promise<void> {
+    if (wantsAgent(this.#parts.keeper.record.plan)) await this.#link?.settleNow();
   }
 
   #ready(): void {

@@ -82,6 +82,11 @@ export class BoxLink {
     this.#settling.unref();
   }
 
+  /** The same at once, before any program runs: whoever connects to a listener during the move is refused. */
+  async settleNow(): Promise<void> {
+    if (!this.#closed && this.#attached) await this.#move();
+  }
+
   /** Resolves when the connection is one that stays as long as the box does. */
   async stay(): Promise<void> {
     clearTimeout(this.#settling);
