@@ -8,6 +8,7 @@
 
 import type { BoxMount } from '../protocol/box.ts';
 import { SallyportError } from '../protocol/errors.ts';
+import { projectNames, projectNamesIfThere } from './protected-names.ts';
 
 export type FoundKind = 'file' | 'directory' | 'symlink' | 'other';
 
@@ -48,32 +49,10 @@ interface Rule {
   readonly missing: 'folder' | 'leave' | { readonly content: string };
 }
 
-/** Each with what executes because of it. */
 const projectRules: readonly Rule[] = [
-  // direnv, at every change into the folder.
-  { path: '.envrc', missing: 'folder' },
-  // Editors: tasks at the opening of a folder, interpreters, language servers.
-  { path: '.vscode', missing: 'folder' },
-  { path: '.idea', missing: 'folder' },
-  { path: '.zed', missing: 'folder' },
-  { path: '.devcontainer', missing: 'folder' },
-  // Agents on the host: servers that they start, hooks that they run.
-  { path: '.mcp.json', missing: 'folder' },
-  { path: '.claude', missing: 'folder' },
-  { path: '.codex', missing: 'folder' },
-  { path: '.cursor', missing: 'folder' },
-  { path: '.gemini', missing: 'folder' },
-  // What the next sandbox is made of.
-  { path: 'sallyport.yaml', missing: 'folder' },
-  { path: 'Dockerfile.sallyport', missing: 'folder' },
-  // Runs at the next commit, if its tool was installed; planted anew it does nothing, because hooks are held.
-  { path: '.husky', missing: 'leave' },
-  { path: '.pre-commit-config.yaml', missing: 'leave' },
-  { path: 'lefthook.yml', missing: 'leave' },
-  { path: '.lefthook.yml', missing: 'leave' },
-  // Trusted once by its path, then obeyed at every change into the folder.
-  { path: 'mise.toml', missing: 'leave' },
-  { path: '.mise.toml', missing: 'leave' },
+  ...projectNames.map((path): Rule => ({ path, missing: 'folder' })),
+  // Planted anew they do nothing, because hooks are held and nobody trusts them yet.
+  ...projectNamesIfThere.map((path): Rule => ({ path, missing: 'leave' })),
 ];
 
 /** In a repository. `.git` itself is writable: the index, objects and references change with every commit. */

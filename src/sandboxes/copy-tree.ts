@@ -1,11 +1,15 @@
 /**
  * A folder of the host as it is copied into a sandbox: without what is left out, in the order in which porter takes it. Links
  * are told and never followed, and what is below a folder that is left out is not even listed.
+ *
+ * SECURITY: a sandbox may have the same folder live, and swap folders in it. `entries` goes from open folder to open folder, so
+ * that nothing outside of the tree is read. `top` and `below` go by path: they serve to say early what could not be copied.
  */
 
 import type { Dirent } from 'node:fs';
 import { readdir, stat, statfs } from 'node:fs/promises';
 import { FileChangedError, type HostEntry, hostEntry, joinPath, smallFileNow } from '../lib/host-tree.ts';
+import { OpenFolder } from '../lib/open-folder.ts';
 import { type CopyExcludes, ExcludeRules, isDockerSyntax } from '../policy/exclude-patterns.ts';
 import { SallyportError } from '../protocol/errors.ts';
 
@@ -49,21 +53,22 @@ export class CopyTree {
     this.#from = new Set(excludes.from);
   }
 
-  async top(): Promise<Listing> {
+  /** `at`: where the folder is, if that is known better than by its path. */
+  async top(at: Buffer = this.#root): Promise<Listing> {
     const root = Buffer.alloc(0);
     let rules = ExcludeRules.of(this.#excludes);
     // Each of them must be there: whoever names one relies on what it leaves out.
-    for (const name of this.#from) rules = await this.#withFile(rules, root, name);
-    return this.#judged(root, await this.#names(root), rules);
+    for (const name of this.#from) rules = await this.#withFile(rules, root, name, at);
+    return this.#judged(root, await this.#names(root, at), rules);
   }
 
-  async below(folder: Buffer, above: ExcludeRules): Promise<Listing> {
-    const found = await this.#names(folder);
+  async below(folder: Buffer, above: ExcludeRules, at: Buffer = this.absolute(folder)): Promise<Listing> {
+    const found = await this.#names(folder, at);
     let rules = above;
     for (const entry of found) {
       const name = entry.name.toString('utf8');
       if (!this.#from.has(name) || !entry.isFile() || isDockerSyntax(name)) continue;
-      rules = await this.#withFile(rules, folder, name);
+      rules = await this.#withFile(rules, folder, name, at);
     }
     return this.#judged(folder, found, rules);
   }
@@ -74,33 +79,45 @@ export class CopyTree {
 
   async *entries(): AsyncGenerator<CopyEntry> {
     const turns: Turns = { device: await localDevice(this.#root), beganMs: performance.now() };
-    yield* this.#walk(await this.top(), [], turns);
-  }
-
-  /** `waiting`: folders that are told only if something in them is. */
-  async *#walk({ entries, rules }: Listing, waiting: Buffer[], turns: Turns): AsyncGenerator<CopyEntry> {
-    for (const listed of entries) {
-      const entry = await this.#load(listed, turns);
-      if (!listed.onlyBelow) {
-        for (const folder of waiting.splice(0)) yield await this.#look(folder);
-        yield entry;
-      }
-      if (entry.kind !== 'directory') continue;
-      if (listed.onlyBelow) waiting.push(listed.path);
-      yield* this.#walk(await this.below(listed.path, rules), waiting, turns);
-      if (waiting.at(-1) === listed.path) waiting.pop();
+    const root = opened(Buffer.alloc(0), () => OpenFolder.at(this.#root.toString('utf8')));
+    try {
+      yield* this.#walk(await this.top(root.path), root, { waiting: [], turns });
+    } finally {
+      root.close();
     }
   }
 
-  async #load({ path, entry }: Listed, turns: Turns): Promise<CopyEntry> {
-    if (turns.device === undefined || !entry.isFile()) return await this.#look(path);
+  async *#walk({ entries, rules }: Listing, folder: OpenFolder, state: WalkState): AsyncGenerator<CopyEntry> {
+    const { waiting, turns } = state;
+    for (const listed of entries) {
+      const { path, entry: found, onlyBelow } = listed;
+      const at = folder.child(found.name);
+      const entry = await this.#load(listed, at, turns);
+      if (!onlyBelow) {
+        for (const parent of waiting.splice(0)) yield await this.#look(parent.path, parent.at);
+        yield entry;
+      }
+      if (entry.kind !== 'directory') continue;
+      if (onlyBelow) waiting.push({ path, at });
+      const inner = opened(path, () => folder.enter(found.name));
+      try {
+        yield* this.#walk(await this.below(path, rules, inner.path), inner, state);
+      } finally {
+        inner.close();
+      }
+      if (waiting.at(-1)?.path === path) waiting.pop();
+    }
+  }
+
+  async #load({ path, entry }: Listed, at: Buffer, turns: Turns): Promise<CopyEntry> {
+    if (turns.device === undefined || !entry.isFile()) return await this.#look(path, at);
     if (performance.now() - turns.beganMs > turnMs) {
       await new Promise((resolve) => setImmediate(resolve));
       turns.beganMs = performance.now();
     }
     try {
       const options = { mostBytes: smallFileBytes, device: turns.device };
-      return smallFileNow(this.absolute(path), path, options) ?? (await this.#look(path));
+      return smallFileNow(at, path, options) ?? (await this.#look(path, at));
     } catch (cause) {
       throw copyFailure(path, cause);
     }
@@ -112,9 +129,9 @@ export class CopyTree {
     return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
   }
 
-  async #look(path: Buffer): Promise<HostEntry> {
+  async #look(path: Buffer, at: Buffer): Promise<HostEntry> {
     try {
-      return await hostEntry(this.absolute(path), path);
+      return await hostEntry(at, path);
     } catch (cause) {
       throw copyFailure(path, cause);
     }
@@ -129,27 +146,31 @@ export class CopyTree {
     return { entries, rules };
   }
 
-  async #names(folder: Buffer): Promise<readonly Dirent<Buffer>[]> {
+  async #names(folder: Buffer, at: Buffer): Promise<readonly Dirent<Buffer>[]> {
     try {
-      const path = folder.length === 0 ? this.#root : this.absolute(folder);
-      const entries = (await readdir(path, { encoding: 'buffer', withFileTypes: true })) as Dirent<Buffer>[];
+      const entries = (await readdir(at, { encoding: 'buffer', withFileTypes: true })) as Dirent<Buffer>[];
       return entries.sort((a, b) => Buffer.compare(a.name, b.name));
     } catch (cause) {
       throw copyFailure(folder, cause);
     }
   }
 
-  async #withFile(rules: ExcludeRules, folder: Buffer, name: string): Promise<ExcludeRules> {
+  async #withFile(
+    rules: ExcludeRules,
+    folder: Buffer,
+    name: string,
+    folderAt: Buffer,
+  ): Promise<ExcludeRules> {
     const path = joinPath(folder, Buffer.from(name));
-    const entry = await this.#patternFile(path);
+    const entry = await this.#patternFile(path, joinPath(folderAt, Buffer.from(name)));
     if (entry.sizeBytes > mostPatternBytes) throw noPatternFile(this.absolute(path), 'is larger than 1 MiB');
     return rules.withFile(folder, name, await this.#content(entry));
   }
 
-  async #patternFile(path: Buffer): Promise<Extract<HostEntry, { kind: 'file' }>> {
+  async #patternFile(path: Buffer, at: Buffer): Promise<Extract<HostEntry, { kind: 'file' }>> {
     const absolute = this.absolute(path);
     try {
-      const entry = await hostEntry(absolute, path);
+      const entry = await hostEntry(at, path);
       if (entry.kind === 'file') return entry;
     } catch (cause) {
       if (codeOf(cause) === 'ENOENT') throw noPatternFile(absolute, 'is not there');
@@ -157,6 +178,12 @@ export class CopyTree {
     }
     throw noPatternFile(absolute, 'is no plain file');
   }
+}
+
+interface WalkState {
+  /** Folders that are told only if something in them is. */
+  readonly waiting: { readonly path: Buffer; readonly at: Buffer }[];
+  readonly turns: Turns;
 }
 
 interface Turns {
@@ -174,6 +201,14 @@ async function localDevice(root: Buffer): Promise<bigint | undefined> {
   }
 }
 
+function opened(path: Buffer, open: () => OpenFolder): OpenFolder {
+  try {
+    return open();
+  } catch (cause) {
+    throw copyFailure(path, cause);
+  }
+}
+
 /** The bytes of a file, with failures that name it. */
 export async function* readable(entry: Extract<HostEntry, { kind: 'file' }>): AsyncGenerator<Buffer> {
   try {
@@ -185,10 +220,13 @@ export async function* readable(entry: Extract<HostEntry, { kind: 'file' }>): As
 
 const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException | undefined)?.code;
 
+/** Something else is in its place by now. EINVAL: a link was to be read, and it is none. */
+const changedCodes: ReadonlySet<string> = new Set(['ENOENT', 'ELOOP', 'ENOTDIR', 'ENXIO', 'EINVAL']);
+
 export function copyFailure(path: Buffer, cause: unknown): unknown {
   const shown = path.length === 0 ? 'the folder itself' : path.toString('utf8');
   const code = codeOf(cause);
-  if (cause instanceof FileChangedError || code === 'ENOENT' || code === 'ELOOP' || code === 'ENXIO') {
+  if (cause instanceof FileChangedError || (code !== undefined && changedCodes.has(code))) {
     return new SallyportError('copy_changed', `${shown} changed while it was copied`, {
       details: { path: shown },
       cause,

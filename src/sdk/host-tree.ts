@@ -22,9 +22,9 @@ import {
   readSync,
 } from 'node:fs';
 import { promisify } from 'node:util';
+import { OpenFolder } from '../lib/open-folder.ts';
 import type { TreeSource } from '../porter/tree-stream.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
-import { OpenFolder } from './open-folder.ts';
 
 const readAsync = promisify(read);
 const smallBytes = 256 * 1024;

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { open, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
-import { OpenFolder } from './open-folder.ts';
+import { OpenFolder } from '../lib/open-folder.ts';
 
 export async function writeHostFile(
   path: string,

@@ -23,9 +23,9 @@ import {
   writeSync,
 } from 'node:fs';
 import { promisify } from 'node:util';
+import { OpenFolder } from '../lib/open-folder.ts';
 import type { TreeEntry } from '../porter/tree-stream.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
-import { OpenFolder } from './open-folder.ts';
 
 export interface SkippedEntry {
   readonly path: string;
