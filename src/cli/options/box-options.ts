@@ -23,6 +23,8 @@ export interface BoxOptions {
   readonly network?: string;
   readonly workspace?: string | true;
   readonly workspaceMode?: 'live' | 'readonly' | 'copy';
+  readonly protect?: readonly string[];
+  readonly dangerouslyUnprotected?: readonly string[];
   readonly profile?: 'standard' | 'strict';
   readonly idleTtl?: string;
   readonly maxLifetime?: string;
@@ -66,6 +68,12 @@ export function withBoxOptions<Args extends unknown[]>(command: Command<Args>) {
         '--workspace-mode <mode>',
         'live: the folder itself; readonly: not writable; copy: a copy (default: live)',
       ).choices(['live', 'readonly', 'copy'] as const),
+    )
+    .option('--protect <path>', 'in a live workspace: read-only inside as well; may be repeated', collect)
+    .option(
+      '--dangerously-unprotected <path>',
+      'in a live workspace: writable, although the host executes it, or all; may be repeated',
+      collect,
     )
     .addOption(
       new Option('--profile <name>', 'how much is allowed (default: standard)').choices([

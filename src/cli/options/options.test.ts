@@ -145,5 +145,8 @@ describe('from flags to a spec', () => {
 
   it('leaves the path of a workspace to a file where only its mode is given', () => {
     expect(specFlags({ workspaceMode: 'readonly' }, '/here')).toEqual({ workspace: { mode: 'readonly' } });
+    expect(specFlags({ protect: ['a', 'b'], dangerouslyUnprotected: ['.vscode'] }, '/here')).toEqual({
+      workspace: { protect: ['a', 'b'], dangerously_unprotected: ['.vscode'] },
+    });
   });
 });

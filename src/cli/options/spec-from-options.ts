@@ -32,6 +32,8 @@ export const flagNames: Readonly<Record<string, string>> = {
   network: '--network',
   'workspace.path': '--workspace',
   'workspace.mode': '--workspace-mode',
+  'workspace.protect': '--protect',
+  'workspace.dangerously_unprotected': '--dangerously-unprotected',
   profile: '--profile',
   idle_ttl: '--idle-ttl',
   max_lifetime: '--max-lifetime',
@@ -69,12 +71,15 @@ export function specFlags(options: BoxOptions, cwd: string): SpecFlags {
   };
 }
 
-function workspaceOf({ workspace, workspaceMode }: BoxOptions, cwd: string): Partial<Workspace> | undefined {
-  if (workspace === undefined && workspaceMode === undefined) return undefined;
-  return {
+function workspaceOf(options: BoxOptions, cwd: string): Partial<Workspace> | undefined {
+  const { workspace, workspaceMode, protect, dangerouslyUnprotected } = options;
+  const said: Partial<Workspace> = {
     ...(workspace === undefined ? {} : { path: workspace === true ? cwd : absolutePath(workspace, cwd) }),
     ...(workspaceMode === undefined ? {} : { mode: workspaceMode }),
+    ...(protect === undefined ? {} : { protect: [...protect] }),
+    ...(dangerouslyUnprotected === undefined ? {} : { dangerously_unprotected: [...dangerouslyUnprotected] }),
   };
+  return Object.keys(said).length === 0 ? undefined : said;
 }
 
 /** What files say first, then the flags themselves: the nearer word wins. */
