@@ -63,6 +63,7 @@ describe.runIf(requiresRoot())('built-in tools', () => {
       'tool_skipped',
       'tool_credentials',
       'tool_credentials',
+      'ssh_agent_missing',
     ]);
     await expect(box.verify()).resolves.toMatchObject({ ok: true });
   });
