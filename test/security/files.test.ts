@@ -182,7 +182,7 @@ function record(
   return Buffer.concat([
     new PayloadWriter()
       .u32(kind)
-      .u32(more.mode ?? 0o644)
+      .u32(more.mode ?? (kind === directory ? 0o755 : 0o644))
       .u64(0n)
       .u64(BigInt(content.length))
       .bytes(Buffer.from(path))
