@@ -100,6 +100,13 @@ async function make(folder: string, names: ReadonlyMap<string, Node>, files: str
   }
 }
 
+/** So that anybody can remove it, not only root. */
+async function openUp(folder: string): Promise<void> {
+  await chmod(folder, 0o700);
+  for (const entry of await readdir(folder, { withFileTypes: true }))
+    if (entry.isDirectory()) await openUp(join(folder, entry.name));
+}
+
 /** Every path with what is there, as text that can be compared. */
 async function look(folder: string, below = ''): Promise<Record<string, string>> {
   const seen: Record<string, string> = {};
@@ -154,6 +161,7 @@ describe('any tree', () => {
           expect((await readdir(here)).filter((entry) => entry !== 'in' && entry !== 'out')).toEqual([]);
           expect(await readdir(base)).toEqual([String(round)]);
         } finally {
+          await openUp(here);
           await rm(here, { recursive: true, force: true });
           await box.sh(`chmod -R u+rwx ${inside}; rm -rf ${inside}`);
         }
