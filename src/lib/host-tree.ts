@@ -36,10 +36,17 @@ const slash = Buffer.from('/');
 export const joinPath = (parent: Buffer, name: Buffer): Buffer =>
   parent.length === 0 ? name : Buffer.concat([parent, slash, name]);
 
+/** A set-user-id bit means nothing inside, and no time is before 1970 there. */
+const namedOf = (path: Buffer, { mode, mtimeNs }: BigIntStats): Named => ({
+  path,
+  mode: Number(mode & 0o777n),
+  mtimeNs: mtimeNs > 0n ? mtimeNs : 0n,
+});
+
 /** What is at `absolute`; `path` is how it is called in the tree. */
 export async function hostEntry(absolute: Buffer, path: Buffer): Promise<HostEntry> {
   const facts = await lstat(absolute, { bigint: true });
-  const named: Named = { path, mode: Number(facts.mode & 0o7777n), mtimeNs: facts.mtimeNs };
+  const named = namedOf(path, facts);
   if (facts.isDirectory()) return { ...named, kind: 'directory' };
   if (facts.isSymbolicLink()) {
     return { ...named, kind: 'link', target: await readlink(absolute, { encoding: 'buffer' }) };
@@ -80,8 +87,7 @@ export function smallFileNow(
       offset += bytesRead;
     }
     if (!isSame(fstatSync(fd, { bigint: true }), facts)) throw new FileChangedError(absolute);
-    const named: Named = { path, mode: Number(facts.mode & 0o7777n), mtimeNs: facts.mtimeNs };
-    return { ...fileEntry(named, facts, () => once(content)), content };
+    return { ...fileEntry(namedOf(path, facts), facts, () => once(content)), content };
   } finally {
     closeSync(fd);
   }

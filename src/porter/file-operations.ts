@@ -1,11 +1,11 @@
 /** Starts file operations, no more at a time than porter takes. */
 
+import { Slots } from '../lib/slots.ts';
 import { cancelledError, type FileSubject } from './file-error.ts';
 import { FileStream } from './file-stream.ts';
 import { frameType } from './frame.ts';
 import type { PorterLink } from './link.ts';
 import { PayloadWriter } from './payload.ts';
-import { Slots } from './slots.ts';
 
 export const operation = {
   stat: 1,

@@ -15,8 +15,6 @@ import { type CopyEntry, CopyTree, copyFailure, type Listing, readable, singleFi
 import type { Tell } from './world.ts';
 
 const progressEvery = 1000;
-/** What a copy keeps of a mode: a set-user-id bit means nothing inside. */
-const modeBits = 0o777;
 
 /** Looks at names and links alone. Throws what would keep it from being copied. */
 export async function requireCopyable({ source, kind, excludes, isWorkspace }: PlannedCopy): Promise<void> {
@@ -59,7 +57,7 @@ export async function putCopy(
   if (kind === 'file') {
     const entry = await singleFile(source);
     // The empty file that the image has there belongs to the sandbox's user, whoever its folder belongs to.
-    await files.write(target, readable(entry), { how: 'truncate', mode: entry.mode & modeBits, signal });
+    await files.write(target, readable(entry), { how: 'truncate', mode: entry.mode, signal });
     return;
   }
   await files.putTree(target, counted(treeOf(copy), copy, options.tell), { signal });
@@ -99,9 +97,7 @@ export async function* shadowEntries(
 }
 
 async function treeSource(root: string, entry: CopyEntry): Promise<TreeSource> {
-  const { path } = entry;
-  const mode = entry.mode & modeBits;
-  const mtimeNs = entry.mtimeNs > 0n ? entry.mtimeNs : 0n;
+  const { path, mode, mtimeNs } = entry;
   switch (entry.kind) {
     case 'file':
       return { kind: 'file', path, mode, mtimeNs, body: entry.content ?? streamed(entry) };

@@ -16,8 +16,6 @@ import type { Manifest } from './records.ts';
 import type { Tell } from './world.ts';
 
 const progressEvery = 1000;
-/** What a copy keeps of a mode: a set-user-id bit means nothing inside. */
-const modeBits = 0o777;
 
 export async function copyWorkspace(
   files: Files,
@@ -60,9 +58,7 @@ function sourceOf(
   pack: BaselineWriter,
   remember: (mark: Mark) => void,
 ): TreeSource | undefined {
-  const { path } = entry;
-  const mode = entry.mode & modeBits;
-  const mtimeNs = entry.mtimeNs > 0n ? entry.mtimeNs : 0n;
+  const { path, mode, mtimeNs } = entry;
   switch (entry.kind) {
     case 'file': {
       const { sizeBytes } = entry;

@@ -11,8 +11,6 @@ import { isSallyportError } from '../protocol/errors.ts';
 import { stateFailure } from './state-failure.ts';
 import { folderMode } from './state-folder.ts';
 
-const modeBits = 0o777;
-
 export async function writeShadow(
   folder: string,
   entries: AsyncIterable<HostEntry>,
@@ -41,7 +39,7 @@ export async function writeShadow(
 async function writeEntry(path: Buffer, entry: HostEntry): Promise<void> {
   switch (entry.kind) {
     case 'directory':
-      await mkdir(path, { mode: (entry.mode & modeBits) | 0o700 });
+      await mkdir(path, { mode: entry.mode | 0o700 });
       return;
     case 'link':
       await symlink(entry.target, path);
@@ -61,7 +59,7 @@ async function writeFile(path: Buffer, entry: Extract<HostEntry, { kind: 'file' 
   } finally {
     await handle.close();
   }
-  await chmod(path, entry.mode & modeBits);
+  await chmod(path, entry.mode);
   const seconds = Number(entry.mtimeNs) / 1e9;
   await utimes(path, seconds, seconds);
 }
