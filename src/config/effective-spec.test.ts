@@ -168,3 +168,24 @@ describe('the strict profile and limits of weaker sources', () => {
     expect(spec.limits).toEqual({ memory: 8 * 2 ** 30 });
   });
 });
+
+describe('egress of several sources', () => {
+  it('[O7] adds up, and what the user denies stays denied whatever a project says', () => {
+    const { spec } = effectiveSpec([
+      source('user', { egress: { allow: ['a.com'], deny: ['bad.com'], presets: ['npm'] } }),
+      source('project', { egress: { allow: ['b.com'], deny: [] } }),
+      source('flag', { egress: { allow: ['c.com'], mode: 'learn' } }),
+    ]);
+    expect(spec.egress).toEqual({
+      mode: 'learn',
+      allow: ['a.com', 'b.com', 'c.com'],
+      deny: ['bad.com'],
+      presets: ['npm'],
+    });
+    const emptied = effectiveSpec([
+      source('user', { egress: { allow: ['a.com'], deny: ['bad.com'] } }),
+      source('flag', { egress: { allow: [], deny: [] } }),
+    ]);
+    expect(emptied.spec.egress).toEqual({ allow: [], deny: ['bad.com'] });
+  });
+});

@@ -40,7 +40,9 @@ const strength: Readonly<Record<SourceKind, number>> = {
   user: 1,
   default: 0,
 };
-const joinedByKey = ['workspace', 'limits', 'envs', 'labels'];
+const joinedByKey = ['workspace', 'limits', 'envs', 'labels', 'egress'];
+/** Of `egress`: lists that add up. */
+const addedUp = ['allow', 'deny', 'presets', 'credentials'];
 const joinedByTarget = ['mounts', 'copies'];
 
 interface Entry {
@@ -79,10 +81,18 @@ function addSource(merged: Merged, source: SpecSource): void {
     const entries =
       isJoined && parts.length > 0 ? (merged.get(field) ?? new Map()) : new Map<string, Entry>();
     for (const [key, part] of parts) {
-      if (part !== undefined) entries.set(key, { value: part, source });
+      if (part !== undefined)
+        entries.set(key, { value: added(field, key, entries.get(key)?.value, part), source });
     }
     merged.set(field, entries);
   }
+}
+
+/** SECURITY: what a weaker source denies stays denied, also when a stronger one has an empty list. */
+function added(field: string, key: string, before: unknown, part: unknown): unknown {
+  const isList = field === 'egress' && addedUp.includes(key) && Array.isArray(before) && Array.isArray(part);
+  if (!isList || (part.length === 0 && key !== 'deny')) return part;
+  return [...new Set([...before, ...part])];
 }
 
 function partsOf(field: string, value: unknown): readonly (readonly [string, unknown])[] {
@@ -159,6 +169,7 @@ function defaultValues(spec: Spec): readonly EffectiveValue[] {
     ['limits.cpus', spec.limits?.cpus, profile.cpus],
     ['limits.pids', spec.limits?.pids, profile.pids],
     ['limits.nofile', spec.limits?.nofile, profile.nofile],
+    ['engine', spec.engine, 'auto'],
     ['runtime', spec.runtime, "the engine's default"],
     ['network', spec.network, 'none'],
     ['idle_ttl', spec.idle_ttl, formatDuration(defaultIdleTtlMs)],

@@ -12,7 +12,8 @@ import { formatSize } from '../lib/sizes.ts';
 import { profiles } from '../policy/profiles.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import { parseSpec } from '../protocol/parse-spec.ts';
-import type { Spec } from '../protocol/spec.ts';
+import { writePort } from '../protocol/port-spec.ts';
+import type { EgressSpec, Spec } from '../protocol/spec.ts';
 import type { ProjectFile } from './project-file.ts';
 
 export interface ApprovalRequest {
@@ -91,7 +92,12 @@ function describe(field: string, value: unknown): readonly string[] {
         mode,
         dangerously_unprotected: open = [],
       } = value as NonNullable<Spec['workspace']>;
-      const how = { live: 'read and change', readonly: 'read', copy: 'get a copy of' }[mode];
+      const how = {
+        live: 'read and change',
+        readonly: 'read',
+        copy: 'get a copy of',
+        clone: 'get a branch of',
+      }[mode];
       return [
         `${how} the folder ${path}, at ${target}`,
         ...open.map((name) => `change what this machine may execute by itself: ${name} in ${path}`),
@@ -109,10 +115,25 @@ function describe(field: string, value: unknown): readonly string[] {
       return (value as NonNullable<Spec['builtin_tools']>).map(
         (tool) => `use the folders of ${tool} in your home`,
       );
+    case 'required_services':
+    case 'optional_services':
+      // SECURITY: without their variables, which may be secrets.
+      return (value as NonNullable<Spec['required_services']>).map(({ name, image, command }) =>
+        [
+          `run the service ${name} of the image ${image}`,
+          ...(command ?? []).map((part) => JSON.stringify(part)),
+        ].join(' '),
+      );
+    case 'ports':
+      return (value as NonNullable<Spec['ports']>).map(
+        (port) => `listen on this machine: ${writePort(port)}`,
+      );
     case 'limits':
       return Object.entries(value as Readonly<Record<string, number>>).map(
         ([key, number]) => `use more ${key} than usual: ${key === 'memory' ? formatSize(number) : number}`,
       );
+    case 'egress':
+      return egressLines(value as NonNullable<Spec['egress']>);
     case 'command':
       return [
         `start by itself: ${(value as readonly string[]).map((part) => JSON.stringify(part)).join(' ')}`,
@@ -122,8 +143,20 @@ function describe(field: string, value: unknown): readonly string[] {
   }
 }
 
+function egressLines(egress: EgressSpec) {
+  const { mode = 'deny', allow = [], presets = [], credentials = [], upstream, upstream_secret } = egress;
+  return [
+    ...(mode === 'deny' ? [] : [`reach every public host (egress.mode: ${mode})`]),
+    ...allow.map((rule) => `reach ${typeof rule === 'string' ? rule : JSON.stringify(rule)}`),
+    ...presets.map((name) => `reach the hosts of ${name}`),
+    ...credentials.map((name) => `use your secret ${name}`),
+    ...(upstream === undefined ? [] : [`send everything by ${upstream}`]),
+    ...(upstream_secret === undefined ? [] : [`log in to it with your secret ${upstream_secret}`]),
+  ];
+}
+
 /** SECURITY: the text is of the file that is being judged; it must not move the cursor, hide or reorder what is shown. */
-function printable(text: string): string {
+export function printable(text: string): string {
   const escaped = text.replace(
     /[\p{C}\p{Zl}\p{Zp}]/gu,
     (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`,

@@ -12,12 +12,119 @@ export interface SpecField {
   readonly approval: 'always' | 'never' | 'when raised';
 }
 
+type ServiceList = 'required_services' | 'optional_services';
+
+/** The fields of one service, for both lists of them. */
+function serviceFields(list: ServiceList): readonly SpecField[] {
+  const isRequired = list === 'required_services';
+  const field = (name: string, meaning: string, absent: string, example: string): SpecField => ({
+    field: `${list}.${name}`,
+    meaning,
+    absent,
+    example,
+    approval: 'always',
+  });
+  return [
+    {
+      field: list,
+      meaning: isRequired
+        ? 'Containers beside the sandbox, such as a database, that must be healthy before it is ready. [docs/services.md](services.md) says more.'
+        : 'The same, but the sandbox does not wait for them, and is ready without one that fails.',
+      absent: 'none',
+      empty: 'none, also not those of weaker sources',
+      example: '[{ name: db, image: "postgres:16" }]',
+      approval: 'always',
+    },
+    field(
+      'name',
+      'The host name by which it is found: a-z, 0-9 and "-". Once in both lists.',
+      'an error',
+      'db',
+    ),
+    field('image', 'Its image; pulled on first use.', 'an error', 'postgres:16'),
+    {
+      ...field('envs', 'Its environment variables.', "the image's own", '{ POSTGRES_PASSWORD: example }'),
+      empty: "the image's own",
+    },
+    {
+      ...field('command', "Instead of the image's command. A list.", "the image's own", '[redis-server]'),
+      empty: 'an error',
+    },
+    field(
+      'healthcheck',
+      'How to tell that it works.',
+      "the image's own; without one it is ready when it runs",
+      '{ test: pg_isready }',
+    ),
+    field(
+      'healthcheck.test',
+      'A line of shell, or a list of program and arguments, that succeeds when it is healthy. `[NONE]`: no check.',
+      'an error',
+      'pg_isready',
+    ),
+    field('healthcheck.interval', 'How long from one check to the next.', '1s', '1s'),
+    field('healthcheck.timeout', 'A check that takes longer has failed.', '5s', '5s'),
+    field('healthcheck.retries', 'So many failures in a row are the end.', '30', '30'),
+    field('healthcheck.start_period', 'Failures within this time do not count.', '0s', '10s'),
+    {
+      ...field('limits', 'What it may use at most.', '1g, 1 CPU, 256 processes', '{ memory: 2g }'),
+      empty: 'the usual',
+    },
+    field('limits.memory', 'Memory, with /dev/shm.', '1g', '1g'),
+    field('limits.cpus', 'Processors, also parts of one.', '1', '1'),
+    field('limits.pids', 'Processes and threads.', '256', '256'),
+    field('limits.nofile', 'Open files of each process.', 'what the engine gives', '65536'),
+    {
+      ...field(
+        'post_start_on_primary',
+        isRequired
+          ? 'Commands that run in the sandbox when the service is healthy, at each start. One that fails is the end of the start.'
+          : 'Not for optional services: an error.',
+        'none',
+        '[[npm, run, migrate]]',
+      ),
+      empty: 'none',
+    },
+  ];
+}
+
 export const specFields: readonly SpecField[] = [
   {
     field: 'image',
     meaning: 'The image that the sandbox is made of; pulled on first use.',
-    absent: 'the base image of Sallyport',
+    absent:
+      "the workspace's `Dockerfile.sallyport`, else the agent's image, else the base image of Sallyport",
     example: 'debian:bookworm-slim',
+    approval: 'always',
+  },
+  {
+    field: 'build',
+    meaning: "How the workspace's `Dockerfile.sallyport` is built, if it is.",
+    absent: 'without arguments, with the network of the engine',
+    empty: 'the same',
+    example: '{ network: none }',
+    approval: 'always',
+  },
+  {
+    field: 'build.args',
+    meaning: 'Values for its ARGs.',
+    absent: 'the defaults that it has itself',
+    empty: 'the same',
+    example: '{ VERSION: "3" }',
+    approval: 'always',
+  },
+  {
+    field: 'build.network',
+    meaning: '`default`: its commands have the network of the engine. `none`: they have none.',
+    absent: '`default`',
+    example: 'none',
+    approval: 'always',
+  },
+  {
+    field: 'agent',
+    meaning: 'The agent whose image is used where no image is named and the workspace has no Dockerfile.',
+    absent: 'the base image',
+    example: 'claude',
     approval: 'always',
   },
   {
@@ -52,9 +159,18 @@ export const specFields: readonly SpecField[] = [
   {
     field: 'workspace.mode',
     meaning:
-      '`live`: the folder itself. `readonly`: the same, not writable. `copy`: a copy; the folder stays as it is.',
+      '`live`: the folder itself. `readonly`: the same, not writable. `copy`: a copy; the folder stays as it is. ' +
+      '`clone`: a private clone of one branch of the repository ([agents-git.md](agents-git.md)).',
     absent: '`live`',
     example: 'live',
+    approval: 'always',
+  },
+  {
+    field: 'workspace.branch',
+    meaning:
+      'The branch that is cloned. Only with `mode: clone`, which needs it. Where there is none of the name it begins at HEAD, inside alone.',
+    absent: 'an error with `mode: clone`',
+    example: 'fix/login',
     approval: 'always',
   },
   {
@@ -172,6 +288,18 @@ export const specFields: readonly SpecField[] = [
     approval: 'always',
   },
   {
+    field: 'ports',
+    meaning:
+      'Ports inside that this machine can reach: `3000`, `8080:3000` or `127.0.0.1:8080:3000`, host first. Without an address on both ' +
+      'loopback addresses; without a host port at one that is free. At most 100.',
+    absent: 'none',
+    empty: 'none, also not those of weaker sources',
+    example: '["8080:3000"]',
+    approval: 'always',
+  },
+  ...serviceFields('required_services'),
+  ...serviceFields('optional_services'),
+  {
     field: 'envs',
     meaning:
       'Variables for every command inside: at most 1000, 512 KiB together. Names that begin with SALLYPORT_ are refused. All others, ' +
@@ -235,6 +363,15 @@ export const specFields: readonly SpecField[] = [
     approval: 'always',
   },
   {
+    field: 'engine',
+    meaning:
+      'Which engine makes it: `docker`, `bubblewrap` (see [bubblewrap.md](bubblewrap.md)) or `auto`. `auto` never takes one that ' +
+      'isolates less than a container engine unless you have chosen it on this machine.',
+    absent: '`auto`',
+    example: 'docker',
+    approval: 'always',
+  },
+  {
     field: 'runtime',
     meaning: 'The container runtime, such as runsc. The engine must know it.',
     absent: "the engine's default",
@@ -255,6 +392,73 @@ export const specFields: readonly SpecField[] = [
     absent: '`none`',
     example: 'none',
     approval: 'never',
+  },
+  {
+    field: 'egress',
+    meaning:
+      'What it may reach, through the gate. `docs/network.md` is the reference. Not with `profile: strict`.',
+    absent: 'nothing',
+    empty: 'nothing, and the gate says so to whoever asks',
+    example: '{ allow: [example.com] }',
+    approval: 'always',
+  },
+  {
+    field: 'egress.mode',
+    meaning:
+      '`deny`: only what is allowed. `learn` and `dangerously-allow-all`: every public host that no rule denies, recorded.',
+    absent: '`deny`',
+    example: 'deny',
+    approval: 'always',
+  },
+  {
+    field: 'egress.allow',
+    meaning:
+      'Rules: `x.com`, `*.x.com` (one label more), `**.x.com` (any number), `10.1.0.0/16`, each with `:port`, `:*` or `:port/tcp`; or the ' +
+      'parts of one. Ports are 80 and 443 unless a rule says others. Joined with those of weaker sources.',
+    absent: 'none',
+    empty: 'none, also not those of weaker sources',
+    example: '[registry.npmjs.org, "db.example.com:5432/tcp"]',
+    approval: 'always',
+  },
+  {
+    field: 'egress.deny',
+    meaning: 'Rules that win over every allow. Joined with those of weaker sources, and never taken away.',
+    absent: 'none',
+    empty: 'none',
+    example: '[telemetry.example.com]',
+    approval: 'always',
+  },
+  {
+    field: 'egress.presets',
+    meaning: 'Lists of rules by name: npm, pypi, debian, github, crates, go, anthropic, openai.',
+    absent: 'none',
+    empty: 'none, also not those of weaker sources',
+    example: '[npm]',
+    approval: 'always',
+  },
+  {
+    field: 'egress.credentials',
+    meaning: 'Names of your secrets that the gate puts into requests to the hosts that they are bound to.',
+    absent: 'none',
+    empty: 'none, also not those of weaker sources',
+    example: '[ci]',
+    approval: 'always',
+  },
+  {
+    field: 'egress.upstream',
+    meaning:
+      'By which way everything leaves: `direct`, `http://host:port`, `socks5://host:port`, `tor` (a Tor client that the daemon starts) or `tor://host:port` (one that runs).',
+    absent: '`direct`',
+    example: 'direct',
+    approval: 'always',
+  },
+  {
+    field: 'egress.upstream_secret',
+    meaning:
+      'The secret that holds `user:password` for the upstream. It must be bound to the host and port of the upstream and to the header `proxy-authorization`.',
+    absent: 'no login',
+    example: 'corp',
+    approval: 'always',
   },
   {
     field: 'workdir',

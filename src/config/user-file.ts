@@ -4,20 +4,40 @@
  */
 
 import { dirname } from 'node:path';
+import { z } from 'zod';
+import { type GuardLists, guardListsSchema } from '../protocol/guard-lists.ts';
+import { type SecretStore, secretStores } from '../protocol/secrets.ts';
 import { type SpecInput, specSchema } from '../protocol/spec.ts';
 import { type SpecFragment, withAbsolutePaths } from './spec-source.ts';
 import { parseConfigText, readConfigFile } from './yaml-file.ts';
 
-export const userFileSchema = specSchema.omit({ name: true, workspace: true, workdir: true, command: true });
+export const userFileSchema = specSchema
+  .omit({ name: true, workspace: true, workdir: true, command: true })
+  .extend({
+    guard: guardListsSchema.optional(),
+    secrets: z.strictObject({ store: z.enum(secretStores).optional() }).optional(),
+  });
 
 export interface UserFile {
   readonly file: string;
   readonly spec: SpecFragment;
+  /** What is said there about commands, for `sally eval`. */
+  readonly guard?: GuardLists;
+  /** Where `sally secret set` keeps values. */
+  readonly secretStore?: SecretStore;
 }
 
 export async function readUserFile(file: string, home: string): Promise<UserFile | undefined> {
   const text = await readConfigFile(file);
   if (text === undefined) return undefined;
-  const spec = parseConfigText(file, text, userFileSchema) as SpecInput;
-  return { file, spec: withAbsolutePaths(spec, dirname(file), home) };
+  const { guard, secrets, ...spec } = parseConfigText(file, text, userFileSchema) as SpecInput & {
+    readonly guard?: GuardLists;
+    readonly secrets?: { readonly store?: SecretStore };
+  };
+  return {
+    file,
+    spec: withAbsolutePaths(spec, dirname(file), home),
+    ...(guard === undefined ? {} : { guard }),
+    ...(secrets?.store === undefined ? {} : { secretStore: secrets.store }),
+  };
 }

@@ -1,4 +1,4 @@
-/** What a project file may not lift: limits, lifetimes, profile and runtime that the user's own file sets. */
+/** What a project file may not lift: limits, lifetimes, profile, engine and runtime that the user's own file sets. */
 
 import { SallyportError } from '../protocol/errors.ts';
 import { parseSpec } from '../protocol/parse-spec.ts';
@@ -36,6 +36,7 @@ const guarded: readonly Guarded[] = [
     of: ({ profile }) => profile,
     lifts: (_, user) => user === 'strict',
   },
+  { field: 'engine', flag: '--engine', of: ({ engine }) => engine, lifts: () => true },
   { field: 'runtime', flag: '--runtime', of: ({ runtime }) => runtime, lifts: () => true },
 ];
 

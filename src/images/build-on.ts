@@ -6,6 +6,8 @@ import type { Progress } from '../lib/progress.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import { label, ownedLabels } from '../protocol/labels.ts';
 import type { ImageEngine } from '../sandboxes/ports.ts';
+import { buildPastCache } from './build-past-cache.ts';
+import { saysDiskFull } from './child-program.ts';
 import { provisionVersion } from './provision.ts';
 import type { Recipe } from './recipe.ts';
 
@@ -16,8 +18,14 @@ export interface BuildOnOptions {
   readonly labels?: Readonly<Record<string, string>> | undefined;
   /** Whether packages may be missing from what is built on. */
   readonly needsNetwork: boolean;
+  /** Where it needs one: that of the engine's machine, which also reaches what is reached over its proxy or VPN. */
+  readonly onHostNetwork?: boolean | undefined;
   /** Another value than before makes the builder do everything again. */
   readonly freshness?: string | undefined;
+  /** Beside those that every Dockerfile of ours gets. */
+  readonly buildArgs?: Readonly<Record<string, string>> | undefined;
+  /** Where the recipe's files are not all of it; else they are packed. */
+  readonly context?: (() => Readable) | undefined;
 }
 
 export async function buildOn(base: string, recipe: Recipe, options: BuildOnOptions): Promise<string> {
@@ -32,23 +40,36 @@ export async function buildOn(base: string, recipe: Recipe, options: BuildOnOpti
   const request = {
     dockerfile: 'Dockerfile',
     buildArgs: {
+      ...options.buildArgs,
       BASE: base,
       PROVISION_VERSION: String(provisionVersion),
       ...(options.freshness === undefined ? {} : { FRESHNESS: options.freshness }),
     },
     labels: {
-      ...ownedLabels(recipe.kind === 'base' ? 'image-base' : 'image-test', { [label.inputs]: recipe.inputs }),
+      ...ownedLabels(`image-${recipe.kind}`, { [label.inputs]: recipe.inputs }),
       ...options.labels,
     },
     // An engine whose containers have no network must still be able to build on what has all packages.
     ...(options.needsNetwork ? {} : { networkMode: 'none' as const }),
+    ...(options.needsNetwork && options.onHostNetwork === true ? { networkMode: 'host' as const } : {}),
   };
   try {
-    const context = Readable.from([await packContext(recipe)]);
-    return await engine.build(context, request, { progress, ...(signal === undefined ? {} : { signal }) });
+    const packed = options.context === undefined ? await packContext(recipe) : undefined;
+    const build = (noCache: boolean): Promise<string> =>
+      engine.build(
+        options.context?.() ?? Readable.from([packed]),
+        { ...request, noCache },
+        { progress, ...(signal === undefined ? {} : { signal }) },
+      );
+    return await buildPastCache(build, {
+      noCache: false,
+      say: (message) => options.progress({ step: 'build', message }),
+    });
   } catch (error) {
     if (!isSallyportError(error, 'image_build_failed')) throw error;
-    throw new SallyportError('image_build_failed', `${error.message} (${lastLines.slice(-2).join(' · ')})`, {
+    // A command that found the disk full says so itself; the builder knows only that it failed.
+    const code = saysDiskFull(lastLines) ? 'disk_full' : 'image_build_failed';
+    throw new SallyportError(code, `${error.message} (${lastLines.slice(-2).join(' · ')})`, {
       cause: error,
       details: { output: lastLines },
     });

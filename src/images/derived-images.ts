@@ -2,7 +2,7 @@
 
 import { isSallyportError } from '../protocol/errors.ts';
 import { label } from '../protocol/labels.ts';
-import type { ImageEngine, ImageFacts } from '../sandboxes/ports.ts';
+import type { ImageEngine, ListedImage } from '../sandboxes/ports.ts';
 
 /** Removes those made of this image. One that a container uses stays. Returns how many went. */
 export async function removeDerived(engine: ImageEngine, imageId: string): Promise<number> {
@@ -13,22 +13,36 @@ export async function removeDerived(engine: ImageEngine, imageId: string): Promi
   );
 }
 
-/** Removes those whose own image is gone or has lost its last name, and those that have no name themselves. */
+/** Removes those that `staleDerived` finds. */
 export async function pruneDerived(engine: ImageEngine): Promise<number> {
-  const gone: ImageFacts[] = [];
-  for (const image of await engine.listOwned('image-user')) {
-    const base = await engine.find(image.labels[label.base] ?? image.id);
-    // An engine keeps an image without a name as long as another is made of it.
-    if (base === undefined || isNameless(base) || isNameless(image)) gone.push(image);
-  }
-  return await removeUnused(engine, gone);
+  return await removeUnused(engine, await staleDerived(engine));
 }
 
-function isNameless(image: ImageFacts): boolean {
+/** Those whose own image is gone or has lost its last name, and those that have no name themselves. */
+export async function staleDerived(engine: ImageEngine): Promise<readonly ListedImage[]> {
+  const gone: ListedImage[] = [];
+  // Many are made of one image, which is looked for once.
+  const goneBases = new Map<string, boolean>();
+  for (const image of await engine.listOwned('image-user')) {
+    const base = image.labels[label.base] ?? image.id;
+    const isGone = goneBases.get(base) ?? (await isWithoutName(engine, base));
+    goneBases.set(base, isGone);
+    if (isGone || isNameless(image)) gone.push(image);
+  }
+  return gone;
+}
+
+/** An engine keeps an image without a name as long as another is made of it. */
+async function isWithoutName(engine: ImageEngine, id: string): Promise<boolean> {
+  const found = await engine.find(id);
+  return found === undefined || isNameless(found);
+}
+
+function isNameless(image: ListedImage): boolean {
   return image.tags.length === 0 && image.digests.length === 0;
 }
 
-async function removeUnused(engine: ImageEngine, images: readonly ImageFacts[]): Promise<number> {
+async function removeUnused(engine: ImageEngine, images: readonly ListedImage[]): Promise<number> {
   let removed = 0;
   for (const image of images) {
     try {

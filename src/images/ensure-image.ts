@@ -5,16 +5,18 @@
 
 import { tmpdir } from 'node:os';
 import type { Progress } from '../lib/progress.ts';
-import { isSallyportError } from '../protocol/errors.ts';
 import { label } from '../protocol/labels.ts';
-import type { ImageEngine } from '../sandboxes/ports.ts';
+import type { ImageEngine, ImageFacts } from '../sandboxes/ports.ts';
 import { bootstrapRootfs } from './bootstrap-rootfs.ts';
 import { buildOn } from './build-on.ts';
 import { removeDerived } from './derived-images.ts';
 import { requireRoom } from './free-space.ts';
 import { requireMmdebstrap } from './mmdebstrap.ts';
+import type { BuildTurns } from './ports.ts';
 import { isWorthAnotherWay, pullBase } from './pull-base.ts';
 import { defaultBase, type ImageKind, type Recipe, readRecipe } from './recipe.ts';
+import type { RegistryCredentials } from './registry-credentials.ts';
+import { removeUnlessUsed } from './remove-unless-used.ts';
 
 export interface EnsureImageOptions {
   readonly engine: ImageEngine;
@@ -31,12 +33,17 @@ export interface EnsureImageOptions {
   readonly engineDataRoot?: string;
   readonly tempDir?: string;
   readonly labels?: Readonly<Record<string, string>>;
+  /** Where others may make the same at the same time: who comes second waits, and finds it. */
+  readonly turns?: BuildTurns;
+  /** For the registry. */
+  readonly credentials?: RegistryCredentials;
 }
 
 export interface EnsuredImage {
   readonly reference: string;
   readonly id: string;
-  readonly how: 'present' | 'pulled' | 'bootstrapped';
+  /** `built`: a template, on the base image. */
+  readonly how: 'present' | 'pulled' | 'bootstrapped' | 'built';
   readonly durationMs: number;
 }
 
@@ -56,18 +63,42 @@ export async function ensureImage(kind: ImageKind, deps: EnsureImageOptions): Pr
     how,
     durationMs: Math.round(performance.now() - startedMs),
   });
-  const before = await engine.find(reference, signal);
-  if (before?.labels[label.inputs] === recipe.inputs && deps.rebuild !== true) {
-    return result(before.id, 'present');
+  const found = await engine.find(reference, signal);
+  if (found?.labels[label.inputs] === recipe.inputs && deps.rebuild !== true)
+    return result(found.id, 'present');
+  return await inTurn(recipe, deps, async (before) => {
+    if (before?.labels[label.inputs] === recipe.inputs && deps.rebuild !== true)
+      return result(before.id, 'present');
+    const made = await make(recipe, deps);
+    await engine.tag(made.id, recipe.repository, recipe.tag);
+    if (recipe.isDefault) await engine.tag(made.id, recipe.repository, 'latest');
+    await removeReplaced(engine, before, made.id);
+    return result(made.id, made.how);
+  });
+}
+
+/** `work` is given what is there when it is this one's turn: another process may have made it meanwhile. */
+export async function inTurn<T>(
+  { repository, tag }: { readonly repository: string; readonly tag: string },
+  { engine, turns, signal }: Pick<EnsureImageOptions, 'engine' | 'turns' | 'signal'>,
+  work: (before: ImageFacts | undefined) => Promise<T>,
+): Promise<T> {
+  const leave = await turns?.take(`sallyport-build-${tag}`, signal);
+  try {
+    return await work(await engine.find(`${repository}:${tag}`, signal));
+  } finally {
+    await leave?.();
   }
-  const made = await make(recipe, deps);
-  await engine.tag(made.id, recipe.repository, recipe.tag);
-  if (recipe.isDefault) await engine.tag(made.id, recipe.repository, 'latest');
-  if (before !== undefined && before.id !== made.id) {
-    await removeDerived(engine, before.id);
-    await removeUnlessUsed(engine, before.id);
-  }
-  return result(made.id, made.how);
+}
+
+export async function removeReplaced(
+  engine: ImageEngine,
+  before: ImageFacts | undefined,
+  id: string,
+): Promise<void> {
+  if (before === undefined || before.id === id) return;
+  await removeDerived(engine, before.id);
+  await removeUnlessUsed(engine, before.id);
 }
 
 function referenceOf(recipe: Recipe): string {
@@ -123,13 +154,4 @@ async function makeFromPackages(recipe: Recipe, deps: EnsureImageOptions): Promi
 /** A pulled base is the same bytes as before, so the builder's cache would make `rebuild` a no-op. */
 function freshness(deps: EnsureImageOptions): { readonly freshness?: string } {
   return deps.rebuild === true ? { freshness: new Date().toISOString() } : {};
-}
-
-/** A sandbox may still run on it, or another image be built on it: then it is not ours to remove. */
-async function removeUnlessUsed(engine: ImageEngine, reference: string): Promise<void> {
-  try {
-    await engine.remove(reference);
-  } catch (error) {
-    if (!isSallyportError(error, 'engine_conflict')) throw error;
-  }
 }

@@ -3,13 +3,14 @@
 import { statfs } from 'node:fs/promises';
 import { formatSize } from '../lib/sizes.ts';
 import { SallyportError } from '../protocol/errors.ts';
-import type { ImageKind } from './recipe.ts';
+import type { RecipeKind } from './recipe.ts';
 
 /** Unpacked root file system, the packages it is made from, and the copies while it is imported and built on. */
-export const neededBytes = { base: 2 * 2 ** 30, test: 512 * 2 ** 20 } as const satisfies Record<
-  ImageKind,
-  number
->;
+export const neededBytes = {
+  base: 2 * 2 ** 30,
+  test: 512 * 2 ** 20,
+  template: 6 * 2 ** 30,
+} as const satisfies Record<RecipeKind, number>;
 
 export interface Room {
   readonly folder: string;
@@ -21,7 +22,7 @@ export function lacksRoom(rooms: readonly Room[], needed: number): Room | undefi
   return rooms.find((room) => room.freeBytes < needed);
 }
 
-export async function requireRoom(kind: ImageKind, folders: readonly string[]): Promise<void> {
+export async function requireRoom(kind: RecipeKind, folders: readonly string[]): Promise<void> {
   const rooms = await Promise.all(folders.map(measure));
   const tight = lacksRoom(
     rooms.filter((room) => room !== undefined),

@@ -4,6 +4,7 @@ import { deadline } from '../lib/deadline.ts';
 import type { Progress } from '../lib/progress.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import type { ImageEngine } from '../sandboxes/ports.ts';
+import type { RegistryCredentials } from './registry-credentials.ts';
 
 /** A registry that answers does so within this time; the engine itself would go on trying for minutes. */
 const firstSignMs = 20_000;
@@ -14,9 +15,13 @@ export interface PullOptions {
   readonly engine: ImageEngine;
   readonly progress: Progress;
   readonly signal?: AbortSignal | undefined;
+  readonly credentials?: RegistryCredentials | undefined;
 }
 
-export async function pullBase(reference: string, { engine, progress, signal }: PullOptions): Promise<void> {
+export async function pullBase(
+  reference: string,
+  { engine, progress, signal, credentials: keys }: PullOptions,
+): Promise<void> {
   let lastSignAtMs: number | undefined;
   const limit = deadline(
     firstSignMs,
@@ -25,8 +30,10 @@ export async function pullBase(reference: string, { engine, progress, signal }: 
   );
   try {
     progress({ step: 'pull', message: `asking for ${reference}` });
+    const credentials = await keys?.forImage(reference, progress);
     await engine.pull(reference, {
       signal: limit.signal,
+      ...(credentials === undefined ? {} : { credentials }),
       progress: (event) => {
         lastSignAtMs = performance.now();
         progress(event);

@@ -10,6 +10,8 @@ import { packageInfo } from '../lib/package-root.ts';
 import { provisionVersion } from './provision.ts';
 
 export type ImageKind = 'base' | 'test';
+/** A template is built on the base image, or from the packages of both. */
+export type RecipeKind = ImageKind | 'template';
 
 /** Raise it when the way of making changes the result without changing a file of the recipe. */
 const recipeVersion = 1;
@@ -26,7 +28,7 @@ export interface ContextFile {
 }
 
 export interface Recipe {
-  readonly kind: ImageKind;
+  readonly kind: RecipeKind;
   readonly architecture: string;
   readonly variant: string;
   readonly packages: readonly string[];

@@ -28,11 +28,14 @@ export interface UserImageKey {
 }
 
 export function userImageKey(imageId: string, home: BoxHome): UserImageKey {
-  const { uid, gid, home: folder, workdir, folders = [], files = [] } = home;
+  const { uid, gid, home: folder, workdir, folders = [], files = [], resolver } = home;
   // Podman leaves out the algorithm in places.
   const image = imageId.replace(/^sha256:/, '');
   const inputs = hashInputs(
-    { layoutVersion, image, uid, gid, home: folder, workdir, places: JSON.stringify([folders, files]) },
+    {
+      ...{ layoutVersion, image, uid, gid, home: folder, workdir, places: JSON.stringify([folders, files]) },
+      ...(resolver === undefined ? {} : { resolver }),
+    },
     [],
   );
   const tag = inputs.slice(0, 16);
@@ -101,9 +104,13 @@ async function userArchive(draft: ImageDraft, user: BoxHome): Promise<Buffer> {
   const group = groupWithUser(await readPlain(draft, '/etc/group'), user.gid);
   const folders = await userFolders(draft, user);
   const files = await userFiles(draft, user);
-  return Buffer.from(
-    await packTar([...folders, ...files, rootFile('etc/passwd', passwd), rootFile('etc/group', group)]),
-  );
+  const own = [rootFile('etc/passwd', passwd), rootFile('etc/group', group), ...resolverFile(user)];
+  return Buffer.from(await packTar([...folders, ...files, ...own]));
+}
+
+function resolverFile({ resolver }: BoxHome): readonly Entry[] {
+  if (resolver === undefined) return [];
+  return [rootFile('etc/resolv.conf', Buffer.from(`nameserver ${resolver}\nsearch .\n`))];
 }
 
 /** Nothing, where there is no plain file. */

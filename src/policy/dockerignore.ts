@@ -4,7 +4,16 @@
  */
 
 import { SallyportError } from '../protocol/errors.ts';
-import { type Codes, compact, type Glob, globMatches, globMayMatchBelow, slash, type Token } from './glob.ts';
+import {
+  compact,
+  type Glob,
+  type GlobState,
+  globAfter,
+  hasMatched,
+  mayGoOn,
+  slash,
+  type Token,
+} from './glob.ts';
 
 export interface DockerPattern {
   readonly negated: boolean;
@@ -33,30 +42,74 @@ export function dockerVerdict(
   path: Uint8Array,
   isFolder: boolean,
 ): DockerVerdict {
-  const codes = codesOf(path);
-  const prefixes = withParents(codes);
-  let isOut = false;
-  for (const { negated, glob } of patterns) {
-    // Only one that would change the verdict needs to be asked.
-    if (negated === isOut && prefixes.some((prefix) => globMatches(glob, prefix))) isOut = !negated;
+  const names = Buffer.from(path).toString('utf8').split('/');
+  const last = names.pop() ?? '';
+  const folder = names.reduce((above, name) => above.enter(name), DockerFolder.root(patterns));
+  return folder.verdict(last, isFolder);
+}
+
+/** A pattern in a folder of the tree. */
+interface Followed extends DockerPattern {
+  /** After the folder's path and a slash. */
+  readonly state: GlobState;
+  /** It fits the folder, or one above it. */
+  readonly fits: boolean;
+}
+
+/** Verdicts about what is in one folder. What its own path decides is found once, not for each name in it. */
+export class DockerFolder {
+  readonly #followed: readonly Followed[];
+
+  private constructor(followed: readonly Followed[]) {
+    this.#followed = followed;
   }
-  if (!isOut) return 'in';
-  if (!isFolder) return 'out';
-  const inside = [...codes, slash];
-  return patterns.some(({ negated, glob }) => negated && globMayMatchBelow(glob, inside)) ? 'look' : 'out';
+
+  static root(patterns: readonly DockerPattern[]): DockerFolder {
+    return new DockerFolder(
+      patterns.map((pattern) => ({ ...pattern, state: globAfter(pattern.glob, []), fits: false })),
+    );
+  }
+
+  enter(name: string): DockerFolder {
+    const codes = codesOf(name);
+    return new DockerFolder(
+      this.#followed.map((one) => {
+        const { glob, state, fits } = one;
+        const itself = globAfter(glob, codes, state);
+        return {
+          ...one,
+          state: globAfter(glob, [slash], itself),
+          fits: fits || hasMatched(glob, itself),
+        };
+      }),
+    );
+  }
+
+  verdict(name: string, isFolder: boolean): DockerVerdict {
+    let codes: readonly number[] | undefined;
+    let isOut = false;
+    for (const { negated, glob, state, fits } of this.#followed) {
+      // Only one that would change the verdict needs to be asked.
+      if (negated !== isOut) continue;
+      if (!fits) {
+        if (!mayGoOn(glob, state)) continue;
+        codes ??= codesOf(name);
+        if (!hasMatched(glob, globAfter(glob, codes, state))) continue;
+      }
+      isOut = !negated;
+    }
+    if (!isOut) return 'in';
+    if (!isFolder) return 'out';
+    const inside = [...codesOf(name), slash];
+    return this.#followed.some(
+      ({ negated, glob, state }) => negated && mayGoOn(glob, globAfter(glob, inside, state)),
+    )
+      ? 'look'
+      : 'out';
+  }
 }
 
-const codesOf = (path: Uint8Array | string): readonly number[] =>
-  Array.from(
-    typeof path === 'string' ? path : Buffer.from(path).toString('utf8'),
-    (one) => one.codePointAt(0) ?? 0,
-  );
-
-/** The path and all folders above it. */
-function withParents(codes: readonly number[]): readonly Codes[] {
-  const ends = codes.flatMap((code, index) => (code === slash ? [index] : []));
-  return [...ends, codes.length].map((end) => codes.slice(0, end));
-}
+const codesOf = (text: string): readonly number[] => Array.from(text, (one) => one.codePointAt(0) ?? 0);
 
 function patternOf(line: string, failure: () => SallyportError): DockerPattern {
   const negated = line.startsWith('!');
