@@ -274,10 +274,15 @@ static void take_client(struct dns *dns, uint64_t now_ms) {
   clients[client_count++] = c;
 }
 
+/* Programs ask twice for a name, and many of them at once: what finds no room stays in the socket until an answer makes some. */
+static bool has_datagram_to_take(const struct dns *dns) {
+  return dns->udp_readable && question_count < MAX_QUESTIONS;
+}
+
 int dns_pump_listener(struct dns *dns, uint64_t now_ms) {
-  for (int i = 0; dns->udp_readable && i < TAKE_MOST; i++) take_datagram(dns, now_ms);
+  for (int i = 0; has_datagram_to_take(dns) && i < TAKE_MOST; i++) take_datagram(dns, now_ms);
   for (int i = 0; dns->tcp_readable && i < TAKE_MOST; i++) take_client(dns, now_ms);
-  return dns->udp_readable || dns->tcp_readable ? 0 : -1;
+  return has_datagram_to_take(dns) || dns->tcp_readable ? 0 : -1;
 }
 
 /* How many bytes the length, or then the message, still lacks; SIZE_MAX when it can be no question. */

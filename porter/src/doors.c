@@ -51,6 +51,7 @@ struct door {
 };
 
 static struct watch listener = {.fd = -1};
+static bool is_given; /* the listener came from the engine, and nobody inside can reach it */
 static uint64_t accept_again_ms; /* 0: it is listened to */
 static struct door waiting[MAX_WAITING + 1];
 static uint8_t token[MAX_TOKEN];
@@ -196,7 +197,7 @@ static void wait_for_greeting(struct door *door, int in_fd, int out_fd, bool is_
 static bool is_from_engine(int fd) {
   struct ucred peer;
   socklen_t length = sizeof peer;
-  if (getpid() != 1) return true;
+  if (is_given || getpid() != 1) return true;
   return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && tree_parent(peer.pid) == 0;
 }
 
@@ -231,8 +232,19 @@ static socklen_t relay_address(struct sockaddr_un *address, int porter_pid) {
   return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + name.length);
 }
 
-void doors_open(int in_fd, int out_fd) {
+static void all_free(void) {
   for (struct door *door = waiting; door <= waiting + MAX_WAITING; door++) door->out_fd = -1;
+}
+
+void doors_open_given(int fd) {
+  all_free();
+  is_given = true;
+  if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 || fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) != 0) die_errno("--door");
+  loop_add(&listener, fd, EPOLLIN, on_connection);
+}
+
+void doors_open(int in_fd, int out_fd) {
+  all_free();
   wait_for_greeting(&waiting[0], in_fd, out_fd, true);
   struct sockaddr_un address;
   socklen_t length = relay_address(&address, getpid());
@@ -278,14 +290,16 @@ static void flow_wishes(const struct flow *flow, struct pollfd *from, struct pol
 
 /* False when nobody takes it any more. */
 static bool flow_move(struct flow *flow, const struct pollfd *from, const struct pollfd *to) {
-  if (from->fd >= 0 && from->revents != 0) {
+  bool has_read = from->fd >= 0 && from->revents != 0;
+  if (has_read) {
     long got = read(flow->from, flow->bytes, sizeof flow->bytes);
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) return true;
     flow->ended = got <= 0;
     flow->head = 0;
     flow->tail = got > 0 ? (size_t)got : 0;
   }
-  if (to->fd >= 0 && to->revents != 0) {
+  /* What was just read is mostly taken at once. */
+  if ((has_read && flow->tail > 0) || (to->fd >= 0 && to->revents != 0)) {
     long wrote = write(flow->to, flow->bytes + flow->head, flow->tail - flow->head);
     if (wrote < 0) return errno == EINTR || errno == EAGAIN;
     flow->head += (size_t)wrote;

@@ -8,6 +8,8 @@
 #include <stdint.h>
 
 void doors_open(int in_fd, int out_fd);
+/* The only door then: a socket that listens already, and that nobody inside can reach. */
+void doors_open_given(int fd);
 /* Closes what has not greeted in time; returns in how many ms to come again, -1 for never. */
 int doors_expire(uint64_t now_ms);
 /* The other end: connects to the porter with this pid and pumps stdin and stdout. Returns the exit status. */

@@ -15,6 +15,8 @@ enum {
   CONTROL_CAPACITY = 512 * 1024,
   /* Above this the host is not reading: take no more of its requests until it does. */
   CONTROL_HIGH = 128 * 1024,
+  /* So much does not wait, however patient each part of it is. */
+  PATIENT_MOST = 512,
 };
 
 struct queue {
@@ -38,6 +40,9 @@ static uint32_t generation;
 static uint32_t epoch;
 static uint32_t window, under_way, stream_window;
 static bool out_full, was_full;
+/* Something is queued that does not wait; and until when the rest does. */
+static bool in_a_hurry;
+static uint64_t patient_until_ms;
 
 bool host_present(void) { return out.fd >= 0; }
 uint32_t host_epoch(void) { return epoch; }
@@ -68,6 +73,8 @@ static void disconnect(void) {
   partial_sent = 0;
   decoder.filled = 0;
   out_full = false;
+  in_a_hurry = false;
+  patient_until_ms = 0;
   under_way = 0;
   generation++;
 }
@@ -86,13 +93,35 @@ static void put(struct queue *q, uint8_t type, uint32_t stream, const void *payl
   q->tail += frame_encode(q->bytes + q->tail, type, epoch, stream, payload, length);
 }
 
-void host_control(uint8_t type, uint32_t stream, const struct writer *payload) {
+static void be_patient(uint32_t wait_ms) {
+  uint64_t until_ms = loop_now_ms() + wait_ms;
+  if (patient_until_ms == 0 || until_ms < patient_until_ms) patient_until_ms = until_ms;
+}
+
+int host_patience_ms(void) {
+  size_t queued = control.tail - control.head + data.tail - data.head;
+  if (queued == 0 || in_a_hurry || queued > PATIENT_MOST) return 0;
+  uint64_t now_ms = loop_now_ms();
+  return now_ms < patient_until_ms ? (int)(patient_until_ms - now_ms) : 0;
+}
+
+static void queue_control(uint8_t type, uint32_t stream, const struct writer *payload) {
   if (!host_present()) return;
   if (queue_space(&control, FRAME_HEADER + payload->length) == NULL) {
     host_violation("it asks and does not read the answers");
     return;
   }
   put(&control, type, stream, payload->data, (uint32_t)payload->length);
+}
+
+void host_control(uint8_t type, uint32_t stream, const struct writer *payload) {
+  in_a_hurry = true;
+  queue_control(type, stream, payload);
+}
+
+void host_control_later(uint8_t type, uint32_t stream, const struct writer *payload, uint32_t wait_ms) {
+  be_patient(wait_ms);
+  queue_control(type, stream, payload);
 }
 
 void host_empty(uint8_t type, uint32_t stream) {
@@ -114,10 +143,11 @@ bool host_data_was_full(void) {
 }
 
 void host_data_end(uint8_t type, uint32_t stream, uint32_t length) {
+  in_a_hurry = true;
   put(&data, type, stream, data.bytes + data.tail + FRAME_HEADER, length);
 }
 
-bool host_ordered(uint8_t type, uint32_t stream, const struct writer *payload) {
+static bool queue_ordered(uint8_t type, uint32_t stream, const struct writer *payload) {
   if (!host_present()) return false;
   if (queue_space(&data, FRAME_HEADER + payload->length) == NULL) {
     was_full = true;
@@ -125,6 +155,16 @@ bool host_ordered(uint8_t type, uint32_t stream, const struct writer *payload) {
   }
   put(&data, type, stream, payload->data, (uint32_t)payload->length);
   return true;
+}
+
+bool host_ordered(uint8_t type, uint32_t stream, const struct writer *payload) {
+  in_a_hurry = true;
+  return queue_ordered(type, stream, payload);
+}
+
+bool host_ordered_later(uint8_t type, uint32_t stream, const struct writer *payload, uint32_t wait_ms) {
+  be_patient(wait_ms);
+  return queue_ordered(type, stream, payload);
 }
 
 static size_t first_frame_length(const struct queue *q) {
@@ -161,7 +201,10 @@ bool host_flush(void) {
     else if (errno != EINTR) lose();
   }
   if (in.fd >= 0) loop_want(&in, control.tail - control.head > CONTROL_HIGH ? 0 : EPOLLIN);
-  return next_queue() == NULL;
+  if (next_queue() != NULL) return false;
+  in_a_hurry = false;
+  patient_until_ms = 0;
+  return true;
 }
 
 static void on_writable(struct watch *watch, uint32_t ready) {

@@ -46,18 +46,27 @@ void host_give_back(uint64_t bytes);
 void host_control(uint8_t type, uint32_t stream, const struct writer *payload);
 void host_empty(uint8_t type, uint32_t stream);
 
+/* As above, for what nobody may be waiting for: it goes with the next frame that does not wait, and alone after `wait_ms`.
+ * Every write of porter's wakes a chain of processes outside. */
+void host_control_later(uint8_t type, uint32_t stream, const struct writer *payload, uint32_t wait_ms);
+
 /* Room for a data frame of `length` payload bytes: where to put the payload, or NULL when the queue is full. Complete it
  * with host_data_end. */
 uint8_t *host_data_begin(uint32_t length);
 void host_data_end(uint8_t type, uint32_t stream, uint32_t length);
 /* A small frame among the data. False when there is no room yet. */
 bool host_ordered(uint8_t type, uint32_t stream, const struct writer *payload);
+/* The same, and it waits as with host_control_later. */
+bool host_ordered_later(uint8_t type, uint32_t stream, const struct writer *payload, uint32_t wait_ms);
 
 /* Something did not fit into the data queue since the last call. */
 bool host_data_was_full(void);
 
 /* The host broke the protocol: its connection ends, porter goes on. */
 void host_violation(const char *what);
+
+/* For how long what is queued may wait; 0 when it may not, or when nothing is queued. */
+int host_patience_ms(void);
 
 /* Writes what the host takes now. True when nothing is left to write. */
 bool host_flush(void);

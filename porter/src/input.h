@@ -8,7 +8,8 @@
 
 #include "loop.h"
 
-enum { INPUT_WINDOW = 64 * 1024 };
+/* What may be on its way at once decides how fast a download is whose reader answers late, as on a busy machine. */
+enum { INPUT_WINDOW = 256 * 1024 };
 
 struct input {
   struct watch watch; /* fd -1: closed, or never there */

@@ -29,6 +29,7 @@
 #include "show.h"
 #include "spawn.h"
 #include "text.h"
+#include "through.h"
 #include "tree.h"
 #include "tunnels.h"
 #include "version.h"
@@ -158,15 +159,15 @@ static void open_signals(struct watch *watch) {
   loop_add(watch, fd, EPOLLIN, on_signal);
 }
 
-/* Lowers the limit for porter and all that it starts; where the engine gave less, that stays. */
-static void limit_open_files(const char *text) {
+/* Lowers a limit for porter and all that it starts; where the engine gave less, that stays. */
+static void lower_limit(int resource, const char *text) {
   uint64_t most;
-  if (!text_read_number(&text, &most) || *text != '\0' || most < 64) die("--nofile wants a number of at least 64");
+  if (!text_read_number(&text, &most) || *text != '\0' || most < 16) die("a limit is a number of at least 16");
   struct rlimit limit;
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) die_errno("getrlimit");
+  if (getrlimit(resource, &limit) != 0) die_errno("getrlimit");
   if (limit.rlim_max > most) limit.rlim_max = most;
   limit.rlim_cur = limit.rlim_max;
-  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) die_errno("setrlimit");
+  if (setrlimit(resource, &limit) != 0) die_errno("setrlimit");
 }
 
 /* Moves a descriptor away from 0, 1 and 2, and leaves /dev/null in its place: nothing that is printed by mistake, and
@@ -195,7 +196,8 @@ static bool time_to_stop(uint64_t now_ms) {
 
 /* Each turn begins with another part, so that none is always the last to find the queue full. */
 static int pump_all(uint64_t now_ms) {
-  static int (*const parts[])(uint64_t) = {exec_pump, files_pump, tunnels_pump, listeners_pump};
+  /* A connection is taken before it is read from, so that what it begins with goes out with the word that it is there. */
+  static int (*const parts[])(uint64_t) = {exec_pump, files_pump, listeners_pump, tunnels_pump};
   enum { PARTS = sizeof parts / sizeof *parts };
   static uint32_t first;
   int due_ms = doors_expire(now_ms);
@@ -210,11 +212,13 @@ static int pump_all(uint64_t now_ms) {
 static void run(void) {
   uint64_t now_ms = loop_now_ms();
   while (!time_to_stop(now_ms)) {
-    host_flush();
+    if (host_patience_ms() == 0) host_flush();
     int due_ms = pump_all(now_ms);
     if (stop_at_ms != 0 && (due_ms < 0 || due_ms > 20)) due_ms = 20;
     if (due_ms > TICK_MS) due_ms = TICK_MS;
-    bool drained = host_flush();
+    int patience_ms = host_patience_ms();
+    if (patience_ms > 0 && (due_ms < 0 || due_ms > patience_ms)) due_ms = patience_ms;
+    bool drained = patience_ms == 0 && host_flush();
     /* What did not fit into the queue goes on as soon as the queue is empty again. */
     if (drained && host_data_was_full()) due_ms = 0;
     loop_turn(due_ms);
@@ -226,6 +230,21 @@ static void run(void) {
     }
     now_ms = later_ms;
   }
+}
+
+static int door_number(const char *text) {
+  uint64_t number;
+  if (!text_read_number(&text, &number) || *text != '\0' || number < 3 || number > 9) die("--door wants a descriptor from 3 to 9");
+  return (int)number;
+}
+
+/* An engine that hands over a socket reads one byte of stdout, and then knows that somebody answers there. */
+static void open_given_door(int door, int in_fd, int out_fd) {
+  close(in_fd);
+  doors_open_given(door);
+  long wrote = write(out_fd, "\n", 1);
+  (void)wrote;
+  close(out_fd);
 }
 
 static int relay(const char *text) {
@@ -248,11 +267,17 @@ static int tell_version(void) {
 int main(int argc, char **argv) {
   if (argc >= 2 && strcmp(argv[1], "relay") == 0) return relay(argc > 2 ? argv[2] : "1");
   if (argc >= 2 && strcmp(argv[1], "show") == 0) return show_main(argc - 2, argv + 2);
+  if (argc >= 2 && strcmp(argv[1], "through") == 0) return through_main(argc - 2, argv + 2);
+  int door = -1;
   for (int i = 1; i < argc; i++) {
     if (strcmp(argv[i], "--version") == 0) return tell_version();
-    if (strncmp(argv[i], "--nofile=", 9) == 0) limit_open_files(argv[i] + 9);
+    if (strncmp(argv[i], "--nofile=", 9) == 0) lower_limit(RLIMIT_NOFILE, argv[i] + 9);
+    else if (strncmp(argv[i], "--nproc=", 8) == 0) lower_limit(RLIMIT_NPROC, argv[i] + 8);
+    else if (strncmp(argv[i], "--door=", 7) == 0) door = door_number(argv[i] + 7);
+    /* For who looks at the processes from outside, an engine among them. */
+    else if (strncmp(argv[i], "--name=", 7) == 0) continue;
     else if (strcmp(argv[i], "--exit-with-host") == 0) exit_with_host = true;
-    else die("usage: porter [--version] [--nofile=N] [--exit-with-host] | porter relay [pid] | porter show FILE|@PATH...");
+    else die("usage: porter [--version] [--nofile=N] [--nproc=N] [--door=FD] [--name=TEXT] [--exit-with-host] | porter relay [pid] | porter show FILE|@PATH... | porter through HOST PORT");
   }
   static const struct host_events events = {.frame = on_frame, .replaced = on_host_replaced, .gone = on_host_gone};
   static struct watch signals;
@@ -267,7 +292,8 @@ int main(int argc, char **argv) {
   loop_open();
   open_signals(&signals);
   host_listen(&events);
-  doors_open(in_fd, out_fd);
+  if (door >= 0) open_given_door(door, in_fd, out_fd);
+  else doors_open(in_fd, out_fd);
   run();
   exec_end_all(true);
   /* As PID 1, leaving ends every other process of the sandbox. */

@@ -20,6 +20,8 @@ enum {
   MAX_TUNNELS = 1024,
   /* Two descriptors each, so these take at most half of all. */
   DESCRIPTOR_PART = 4,
+  /* Most clients speak first, and at once. One that waits for its server loses no more than this. */
+  FIRST_BYTES_MS = 1,
 };
 
 struct tunnel {
@@ -191,8 +193,15 @@ int tunnels_accepted(int fd, uint32_t listener, const struct address *peer) {
   write_bytes(&w, text, address_write(peer, text));
   write_u16(&w, address_port(peer));
   /* Among the data, so that the numbers arrive in order. */
-  host_ordered(FRAME_ACCEPTED, t->stream, &w);
+  host_ordered_later(FRAME_ACCEPTED, t->stream, &w, FIRST_BYTES_MS);
+  /* Perhaps: the first bytes may be here already, and asking costs less than another turn. */
+  t->out.readable = true;
   return 0;
+}
+
+/* Both sides have ended and everything was given back. The host comes to that by the same rule, so none has to ask the other. */
+static bool is_over(const struct tunnel *t) {
+  return t->end_told && t->in.ending && t->in.watch.fd < 0 && t->in.failure == 0 && t->out.share.under_way == 0;
 }
 
 static void on_stream(struct tunnel *t, const struct frame *frame) {
@@ -219,7 +228,8 @@ bool tunnels_frame(const struct frame *frame) {
       break;
     }
     case FRAME_RESET:
-      reset(t, 0);
+      /* Sent before the host had read the end that crosses it: by what it reads next it is over there too, without an answer. */
+      if (t->resetting || !is_over(t)) reset(t, 0);
       break;
     default:
       return false;
@@ -254,13 +264,13 @@ static bool tell_reset(const struct tunnel *t) {
   return host_ordered(FRAME_RESET_OUT, t->stream, &w);
 }
 
-/* True when it is over. Both sides come to that by the same rule, so none has to ask the other. */
+/* True when it is over. */
 static bool pump(struct tunnel *t) {
   if (t->stream == 0) return true;
   if (t->connecting.fd >= 0) return false;
   if (!t->resetting) move(t);
   if (t->resetting) return tell_reset(t);
-  return t->end_told && t->in.ending && t->in.watch.fd < 0 && t->out.share.under_way == 0;
+  return is_over(t);
 }
 
 int tunnels_pump(uint64_t now_ms) {

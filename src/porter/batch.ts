@@ -35,12 +35,17 @@ export class Batch {
   }
 
   flush(): void {
+    if (this.#bytes === 0) return;
+    this.forget();
+    this.#tell();
+  }
+
+  /** It was told by somebody else. */
+  forget(): void {
     clearTimeout(this.#timer);
     clearImmediate(this.#turn);
     this.#timer = undefined;
     this.#turn = undefined;
-    if (this.#bytes === 0) return;
     this.#bytes = 0;
-    this.#tell();
   }
 }

@@ -16,6 +16,11 @@ export function porterBinaryPath(architecture: string): string {
   return join(packageInfo().root, 'porter', 'build', `porter-${architecture}`);
 }
 
+/** What prepares a box of bubblewrap on the host. */
+export function keeperBinaryPath(architecture: string): string {
+  return join(packageInfo().root, 'porter', 'build', `keeper-${architecture}`);
+}
+
 export async function readPorterBinary(architecture: string): Promise<PorterBinary> {
   const path = porterBinaryPath(architecture);
   let bytes: Buffer;

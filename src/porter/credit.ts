@@ -13,6 +13,7 @@ const promptBytes = 4 * 1024;
 
 export class CreditAccount {
   readonly #link: PorterLink;
+  readonly #stream: number;
   readonly #batch: Batch;
   /** Arrived and not yet given back. */
   #underWay = 0;
@@ -20,13 +21,8 @@ export class CreditAccount {
 
   constructor(link: PorterLink, stream: number) {
     this.#link = link;
-    this.#batch = new Batch(() => {
-      const bytes = this.#taken;
-      // Late ones may come when the stream is over, and then all was given back.
-      if (bytes === 0) return;
-      link.send(frameType.credit, stream, new PayloadWriter().u32(bytes).end());
-      this.#giveBack(bytes);
-    });
+    this.#stream = stream;
+    this.#batch = new Batch(() => this.#tell((...frame) => link.send(...frame)));
   }
 
   get underWay(): number {
@@ -51,9 +47,23 @@ export class CreditAccount {
     this.#batch.flush();
   }
 
+  /** Gives back what was taken with the frame that follows, or soon. */
+  flushByTheWay(): void {
+    this.#batch.forget();
+    this.#tell((...frame) => this.#link.sendByTheWay(...frame));
+  }
+
   /** Porter has said that the stream is over: from there on it counts nothing of it either. */
   end(): void {
     this.#giveBack(this.#underWay);
+  }
+
+  #tell(send: (type: number, stream: number, payload: Buffer) => void): void {
+    const bytes = this.#taken;
+    // Late ones may come when the stream is over, and then all was given back.
+    if (bytes === 0) return;
+    send(frameType.credit, this.#stream, new PayloadWriter().u32(bytes).end());
+    this.#giveBack(bytes);
   }
 
   #giveBack(bytes: number): void {

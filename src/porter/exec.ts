@@ -70,6 +70,8 @@ export class Exec implements StreamOwner {
   readonly started: Promise<number>;
   /** Resolves when the program is over and all of its output is in the sink. */
   readonly result: Promise<ExecResult>;
+  /** Called when the program has taken more of its input. */
+  onInputTaken: () => void = () => {};
   readonly #link: PorterLink;
   readonly #sink: OutputSink;
   readonly #started = deferred<number>();
@@ -170,7 +172,7 @@ export class Exec implements StreamOwner {
 
   /** The exit is recorded: porter need not keep it any longer. */
   forget(): void {
-    this.#link.send(frameType.forget, this.stream);
+    this.#link.sendByTheWay(frameType.forget, this.stream);
   }
 
   onFrame(type: number, bytes: Buffer): void {
@@ -216,6 +218,7 @@ export class Exec implements StreamOwner {
     this.#stdinCredit = Math.min(this.#stdinCredit + bytes, this.#inputWindow);
     this.#stdinWake?.();
     this.#stdinWake = undefined;
+    this.onInputTaken();
   }
 
   #onNotStarted(payload: PayloadReader): void {

@@ -3,7 +3,7 @@
 import { SallyportError } from '../protocol/errors.ts';
 import { type PayloadReader, PayloadWriter } from './payload.ts';
 
-const protocolMajor = 1;
+export const protocolMajor = 1;
 const protocolMinor = 0;
 /** What porter may have under way: on all streams together, and on one. */
 export const connectionWindow = 512 * 1024;

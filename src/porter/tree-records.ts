@@ -28,6 +28,8 @@ export interface TreeHeader {
 
 const fixedBytes = 24;
 const maxPathBytes = 4096;
+/** A tree with more is refused wherever something is kept of each entry. */
+export const mostTreeEntries = 2_000_000;
 
 /** What porter is asked to put. */
 export type PutHeader = Omit<TreeHeader, 'kind'> & { readonly kind: FileKind | 'hardlink' };

@@ -12,6 +12,8 @@ import {
 export interface TreeEntry extends TreeHeader {
   /** Of a file. To be read before the next entry is asked for; what is not read by then is thrown away. */
   readonly body: AsyncIterable<Buffer>;
+  /** The same at once, where all of it is there already: of most small files. */
+  readonly content?: Buffer;
 }
 
 export type TreeSource =
@@ -117,45 +119,91 @@ export async function* encodeTree(
 
 /** The entries as they come. A reader that stops early ends the source as well. */
 export async function* decodeTree(stream: TreeChunks): AsyncGenerator<TreeEntry> {
-  const events = treeEvents(stream);
+  const events = new TreeEvents(stream);
   try {
-    for (let next = await events.next(); next.done !== true; ) {
-      const event = next.value;
-      if (event.type === 'body') {
-        next = await events.next();
-        continue;
-      }
-      let left = event.header.sizeBytes;
-      const body = async function* (): AsyncGenerator<Buffer> {
-        while (left > 0) {
-          const piece = await events.next();
-          if (piece.done === true || piece.value.type !== 'body') return;
-          left -= piece.value.data.length;
-          yield piece.value.data;
-        }
-      };
-      const reading = body();
-      yield { ...event.header, body: { [Symbol.asyncIterator]: () => reading } };
-      for await (const _ of reading) {
-        // What was not read.
-      }
-      while (left > 0) left -= await skip(events);
-      next = await events.next();
+    for (let event = await events.next(); event !== undefined; ) {
+      if (event.type === 'entry') yield* withBody(event.header, events);
+      event = events.ready() ?? (await events.next());
     }
   } finally {
-    await events.return(undefined);
+    await events.close();
   }
 }
 
-async function skip(events: AsyncGenerator<TreeEvent>): Promise<number> {
-  const piece = await events.next();
-  return piece.done !== true && piece.value.type === 'body'
-    ? piece.value.data.length
-    : Number.POSITIVE_INFINITY;
+async function* withBody(header: TreeHeader, events: TreeEvents): AsyncGenerator<TreeEntry> {
+  const content = wholeBody(header, events);
+  if (content !== undefined) {
+    yield { ...header, content, body: only(content) };
+    return;
+  }
+  let left = header.sizeBytes;
+  const read = async function* (): AsyncGenerator<Buffer> {
+    while (left > 0) {
+      const piece = events.ready() ?? (await events.next());
+      if (piece?.type !== 'body') return;
+      left -= piece.data.length;
+      yield piece.data;
+    }
+  };
+  const reading = read();
+  yield { ...header, body: { [Symbol.asyncIterator]: () => reading } };
+  // What was not read; the reader may have ended its own half.
+  for await (const _ of reading);
+  for await (const _ of read());
 }
 
-async function* treeEvents(stream: TreeChunks): AsyncGenerator<TreeEvent> {
-  const decoder = new TreeDecoder();
-  for await (const chunk of stream.data()) yield* stream.trust(() => [...decoder.push(chunk)]);
-  stream.trust(() => decoder.end());
+/** Undefined: it is not all there yet, or comes in pieces. */
+function wholeBody({ kind, sizeBytes }: TreeHeader, events: TreeEvents): Buffer | undefined {
+  if (kind !== 'file' || sizeBytes === 0) return Buffer.alloc(0);
+  const first = events.peek();
+  if (first?.type !== 'body' || first.data.length !== sizeBytes) return undefined;
+  events.ready();
+  return first.data;
+}
+
+async function* only(content: Buffer): AsyncGenerator<Buffer> {
+  if (content.length > 0) yield content;
+}
+
+/** What a chunk holds is at hand without waiting: a wait for each of many small entries would take longer than all the rest. */
+class TreeEvents {
+  readonly #stream: TreeChunks;
+  readonly #chunks: AsyncIterator<Buffer>;
+  readonly #decoder = new TreeDecoder();
+  #events: readonly TreeEvent[] = [];
+  #at = 0;
+
+  constructor(stream: TreeChunks) {
+    this.#stream = stream;
+    this.#chunks = stream.data()[Symbol.asyncIterator]();
+  }
+
+  peek(): TreeEvent | undefined {
+    return this.#events[this.#at];
+  }
+
+  /** Undefined: one has to wait for it. */
+  ready(): TreeEvent | undefined {
+    const event = this.peek();
+    if (event !== undefined) this.#at++;
+    return event;
+  }
+
+  /** Undefined: there are no more. */
+  async next(): Promise<TreeEvent | undefined> {
+    while (this.peek() === undefined) {
+      const chunk = await this.#chunks.next();
+      if (chunk.done === true) {
+        this.#stream.trust(() => this.#decoder.end());
+        return undefined;
+      }
+      this.#events = this.#stream.trust(() => [...this.#decoder.push(chunk.value)]);
+      this.#at = 0;
+    }
+    return this.ready();
+  }
+
+  async close(): Promise<void> {
+    await this.#chunks.return?.();
+  }
 }

@@ -12,7 +12,7 @@ import { deferred } from '../lib/deferred.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import { ByteQueue } from './byte-queue.ts';
 import { CreditAccount } from './credit.ts';
-import { frameType } from './frame.ts';
+import { frameType, maxPayloadBytes } from './frame.ts';
 import { type PorterLink, type StreamOwner, violation } from './link.ts';
 import { PayloadReader, PayloadWriter } from './payload.ts';
 
@@ -32,6 +32,8 @@ export interface TunnelState {
 }
 
 const stepBytes = 32 * 1024;
+/** Each frame is a write, and each write wakes a chain of processes: as few as may be. */
+const frameBytes = maxPayloadBytes;
 
 export class Tunnel extends Duplex implements StreamOwner {
   /** Resolves when the other side has taken the connection; rejects with `tunnel_failed`. */
@@ -50,7 +52,7 @@ export class Tunnel extends Duplex implements StreamOwner {
   #over = false;
 
   constructor(state: TunnelState) {
-    super({ allowHalfOpen: true, readableHighWaterMark: stepBytes, writableHighWaterMark: stepBytes });
+    super({ allowHalfOpen: true, readableHighWaterMark: stepBytes, writableHighWaterMark: frameBytes });
     this.#state = state;
     this.#account = new CreditAccount(state.link, state.stream);
     this.#inputCredit = state.inputWindow;
@@ -112,8 +114,15 @@ export class Tunnel extends Duplex implements StreamOwner {
     this.#send();
   }
 
+  /** TLS hands over its records one by one. */
+  override _writev(chunks: readonly { readonly chunk: Buffer }[], done: () => void): void {
+    this.#unsent = { data: Buffer.concat(chunks.map(({ chunk }) => chunk)), done };
+    this.#send();
+  }
+
   override _final(done: () => void): void {
     this.#endSent = true;
+    this.#account.flushByTheWay();
     this.#state.link.send(frameType.stream, this.#state.stream);
     done();
     this.#settle();
@@ -123,13 +132,15 @@ export class Tunnel extends Duplex implements StreamOwner {
     const finished = this.#endSent && this.#endReceived && this.#arrived.isEmpty;
     if (!this.#over && !finished) {
       // Before the reset, so that both sides have the same account when it comes.
-      this.#account.flush();
+      this.#account.flushByTheWay();
       this.#resetSent = true;
       this.#state.link.send(frameType.reset, this.#state.stream, new PayloadWriter().u32(0).end());
     }
     this.#arrived.clear();
     this.#unsent = undefined;
-    this.#connected.reject(new SallyportError('tunnel_failed', 'the connection was given up'));
+    // An error takes its time to make, and nobody waits for one that is open.
+    if (!this.#isOpen)
+      this.#connected.reject(new SallyportError('tunnel_failed', 'the connection was given up'));
     done(error);
   }
 
@@ -150,7 +161,7 @@ export class Tunnel extends Duplex implements StreamOwner {
     if (!this.#isOpen || this.#endReceived) throw violation('data where none may be');
     if (data.length === 0) {
       this.#endReceived = true;
-      this.#account.flush();
+      this.#account.flushByTheWay();
     } else {
       this.#account.arrived(data.length);
       if (!this.destroyed) this.#arrived.push(data);
@@ -166,7 +177,7 @@ export class Tunnel extends Duplex implements StreamOwner {
       this.#wanted = this.push(data);
     }
     if (this.#endReceived && this.#arrived.isEmpty && !this.destroyed) {
-      this.#account.flush();
+      this.#account.flushByTheWay();
       this.push(null);
     }
     this.#settle();
@@ -182,9 +193,12 @@ export class Tunnel extends Duplex implements StreamOwner {
   #send(): void {
     while (this.#unsent !== undefined && this.#inputCredit > 0) {
       const { data, done } = this.#unsent;
-      const part = data.subarray(0, Math.min(this.#inputCredit, stepBytes));
+      const part = data.subarray(0, Math.min(this.#inputCredit, frameBytes));
       this.#inputCredit -= part.length;
-      if (part.length > 0) this.#state.link.send(frameType.stream, this.#state.stream, part);
+      if (part.length > 0) {
+        this.#account.flushByTheWay();
+        this.#state.link.send(frameType.stream, this.#state.stream, part);
+      }
       this.#unsent = part.length < data.length ? { data: data.subarray(part.length), done } : undefined;
       if (this.#unsent === undefined) done();
     }

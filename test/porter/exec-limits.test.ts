@@ -275,7 +275,7 @@ describe('output', () => {
   });
 
   it('of gigabytes passes with bounded memory on both sides', async () => {
-    const bytes = full ? 10 * 2 ** 30 : 512 * mebibyte;
+    const bytes = full ? 10 * 2 ** 30 : 256 * mebibyte;
     const child = startPorter();
     const porter = await connectPorter(child);
     let seen = 0;

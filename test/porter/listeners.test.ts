@@ -57,6 +57,30 @@ describe('a listener', () => {
     expect(answers).toEqual(sockets.map((_, index) => `number ${index}`));
   });
 
+  it('survives any number of connections whose ends and resets cross', async () => {
+    const porter = await connectPorter();
+    let broken: unknown;
+    void porter.closed.then((error) => {
+      broken = error;
+    });
+    const listener = await porter.listen({ host: '127.0.0.1', port: 0 }, (tunnel) => {
+      tunnel.once('data', () => tunnel.end('over', () => tunnel.destroy()));
+    });
+    for (let round = 0; round < 10; round++) {
+      const sockets = await Promise.all(Array.from({ length: 50 }, () => dial(at(listener))));
+      await Promise.all(
+        sockets.map(async (socket) => {
+          socket.on('error', () => {});
+          socket.end('hello');
+          socket.resume();
+          await once(socket, 'close');
+        }),
+      );
+      await porter.ping();
+    }
+    expect(broken).toBeUndefined();
+  });
+
   it('says why it cannot be', async () => {
     const porter = await connectPorter();
     const listener = await porter.listen({ host: '127.0.0.1', port: 0 }, echo);
@@ -96,7 +120,10 @@ describe('a listener', () => {
     const listener = await porter.listen({ host: '127.0.0.1', port: 0 }, (tunnel) => {
       tunnel.once('data', (word: Buffer) => {
         if (word.toString() === 'reset') tunnel.destroy();
-        else void readAll(tunnel).then((rest) => tunnel.end(`${word} and ${rest}`));
+        else {
+          tunnel.write('heard ');
+          void readAll(tunnel).then((rest) => tunnel.end(`${word} and ${rest}`));
+        }
       });
     });
     const reset = await dial(at(listener));
@@ -104,8 +131,8 @@ describe('a listener', () => {
     expect(await ending(reset)).toBe('ECONNRESET');
     const closed = await dial(at(listener));
     closed.write('one');
-    setTimeout(() => closed.end('two'), 20);
-    expect((await readAll(closed)).toString()).toBe('one and two');
+    closed.once('data', () => closed.end('two'));
+    expect((await readAll(closed)).toString()).toBe('heard one and two');
   });
 
   it('tells the host of a reset by the client', async () => {
@@ -222,7 +249,7 @@ describe('when the host changes', () => {
     expect(await ended).toBe('ECONNRESET');
     const from = performance.now();
     expect(await fate(at(listener))).toBe('ECONNRESET');
-    expect(performance.now() - from).toBeLessThan(500);
+    expect(performance.now() - from).toBeLessThan(5_000);
     const second = await takeOver();
     const [known] = await second.listeners();
     if (known === undefined) throw new Error('no listener');

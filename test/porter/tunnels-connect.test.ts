@@ -15,15 +15,15 @@ describe('a tunnel that is not answered', () => {
     const porter = await connectPorter();
     const backlog = await fullBacklog();
     const from = performance.now();
-    const connecting = porter.connect(inside(backlog.port), { timeoutMs: 300 });
+    const connecting = porter.connect(inside(backlog.port), { timeoutMs: 1_000 });
     const refused = expect(connecting).rejects.toMatchObject({
       code: 'tunnel_failed',
-      message: `127.0.0.1:${backlog.port} did not answer within 300 ms`,
+      message: `127.0.0.1:${backlog.port} did not answer within 1000 ms`,
     });
     await porter.ping();
     expect(backlog.waiting()).toBe(1);
     await refused;
-    expect(performance.now() - from).toBeGreaterThan(290);
+    expect(performance.now() - from).toBeGreaterThan(990);
     await porter.ping();
     expect(backlog.waiting()).toBe(0);
     expect((await runIn(porter, ['echo', 'on'])).stdout).toBe('on\n');
@@ -42,7 +42,7 @@ describe('a tunnel that is not answered', () => {
     await expect(aborted).rejects.toMatchObject({ code: 'cancelled' });
     await porter.ping();
     expect(backlog.waiting()).toBe(1);
-    expect(performance.now() - from).toBeLessThan(1_000);
+    expect(performance.now() - from).toBeLessThan(10_000);
     // The control: it was the full backlog that they waited for, and nothing else.
     backlog.accept();
     const tunnel = await patient;

@@ -86,7 +86,7 @@ describe('a tunnel inward', () => {
     const porter = await connectPorter();
     const from = performance.now();
     await expect(porter.connect(target)).rejects.toMatchObject({ code: 'tunnel_failed', details: { errno } });
-    expect(performance.now() - from).toBeLessThan(1000);
+    expect(performance.now() - from).toBeLessThan(5_000);
   });
 
   it('is not begun when its caller has aborted', async () => {
