@@ -1,7 +1,8 @@
 /** A box in the Engine API's words. Pure: `sally explain` and the tests read what the engine would be sent. */
 
-import { type BoxMount, type BoxRequest, porterMount, porterPath } from '../../protocol/box.ts';
-import type { ContainerBody, MountBody } from './types.ts';
+import { type BoxMount, type BoxRequest, boxHostname, porterMount, porterPath } from '../../protocol/box.ts';
+import { nowhereDns } from './network-traits.ts';
+import type { ContainerBody, HostConfigBody, MountBody } from './types.ts';
 
 /** What an engine behind the same API does otherwise. */
 export interface BoxEngineTraits {
@@ -24,8 +25,12 @@ export const podmanTraits: BoxEngineTraits = {
   writableInReadOnlyRoot: ['/run', '/var/tmp'],
 };
 
-export function boxBody(box: BoxRequest, traits: BoxEngineTraits = dockerTraits): ContainerBody {
-  const { limits } = box;
+export function boxBody(
+  box: BoxRequest,
+  traits: BoxEngineTraits = dockerTraits,
+  sysctls: Readonly<Record<string, string>> = {},
+): ContainerBody {
+  const { limits, network } = box;
   return {
     Image: box.image,
     // Replaces the image's own entrypoint and command: porter is the first process of every sandbox.
@@ -35,7 +40,7 @@ export function boxBody(box: BoxRequest, traits: BoxEngineTraits = dockerTraits)
     User: `${box.user.uid}:${box.user.gid}`,
     Env: Object.entries(box.env).map(([name, value]) => `${name}=${value}`),
     WorkingDir: box.workingDir,
-    Hostname: 'sallyport',
+    Hostname: boxHostname,
     Labels: box.labels,
     AttachStdin: true,
     AttachStdout: true,
@@ -47,8 +52,11 @@ export function boxBody(box: BoxRequest, traits: BoxEngineTraits = dockerTraits)
     StopSignal: 'SIGTERM',
     // An image's health check would be run by the engine, past porter and its filter.
     Healthcheck: { Test: ['NONE'] },
+    ...(network === undefined
+      ? {}
+      : { NetworkingConfig: { EndpointsConfig: { [network.name]: { Aliases: [network.alias] } } } }),
     HostConfig: {
-      NetworkMode: 'none',
+      ...networkPart(box, sysctls),
       CapDrop: ['ALL'],
       SecurityOpt: ['no-new-privileges'],
       ReadonlyRootfs: box.readOnlyRoot,
@@ -79,6 +87,23 @@ export function boxBody(box: BoxRequest, traits: BoxEngineTraits = dockerTraits)
       ],
       ...(box.runtime === undefined ? {} : { Runtime: box.runtime }),
     },
+  };
+}
+
+/** porter answers DNS and listens on ports of web servers, as an ordinary user. */
+const gatePart = { Dns: ['127.0.0.1'], DnsSearch: ['.'] } as const;
+const gateSysctls = { 'net.ipv4.ip_unprivileged_port_start': '0' } as const;
+
+function networkPart(
+  { network, asksGate }: BoxRequest,
+  ofNetwork: Readonly<Record<string, string>>,
+): HostConfigBody {
+  const sysctls = { ...(network === undefined ? {} : ofNetwork), ...(asksGate === true ? gateSysctls : {}) };
+  return {
+    NetworkMode: network?.name ?? 'none',
+    ...(network === undefined ? {} : nowhereDns),
+    ...(asksGate === true ? gatePart : {}),
+    ...(Object.keys(sysctls).length === 0 ? {} : { Sysctls: sysctls }),
   };
 }
 

@@ -1,27 +1,33 @@
 /** Sandboxes on a Docker engine, behind the port that `sandboxes/` declares. */
 
 import { porterPath } from '../../protocol/box.ts';
-import { SallyportError } from '../../protocol/errors.ts';
+import { isSallyportError, SallyportError } from '../../protocol/errors.ts';
+import { label } from '../../protocol/labels.ts';
 import type { BoxEngine, BoxStats, EngineFacts } from '../../sandboxes/ports.ts';
 import { boxBody, podmanTraits } from './box-body.ts';
 import { boxEvents } from './box-events.ts';
 import { boxLabels, boxState, knownBox } from './box-state.ts';
 import { boxStats } from './box-stats.ts';
 import { attachContainer } from './containers/attach.ts';
+import { boundPaths } from './containers/bound-paths.ts';
 import { createContainer } from './containers/create.ts';
+import { containerBytes } from './containers/disk-bytes.ts';
 import { execInContainer } from './containers/exec.ts';
 import { inspectContainer } from './containers/inspect.ts';
 import { listContainers } from './containers/list.ts';
 import { removeContainer } from './containers/remove.ts';
 import { startContainer } from './containers/start.ts';
 import { containerStats } from './containers/stats.ts';
+import { networkTraits } from './network-traits.ts';
 import { pauseBox, unpauseBox } from './pause-box.ts';
 import { requirePodmanMounts } from './podman-mounts.ts';
-import { type PorterProgram, PorterVolumes } from './porter-volume.ts';
+import { type PorterProgram, PorterVolumes, porterVolumeName } from './porter-volume.ts';
 import { findBox, stopBox } from './stop-box.ts';
 import { sweepStale } from './sweep-stale.ts';
 import { engineInfo } from './system/info.ts';
 import { type EngineVersion, engineVersion, isPodman } from './system/version.ts';
+import { listVolumes } from './volumes/list.ts';
+import { removeVolume } from './volumes/remove.ts';
 import type { CallOptions, EngineConnection } from './wire/connection.ts';
 
 const within = (signal: AbortSignal | undefined): CallOptions => (signal === undefined ? {} : { signal });
@@ -42,16 +48,18 @@ export function dockerBoxEngine(
     }
   };
   return {
+    family: 'docker',
     facts: async (signal) => await engineFacts(connection, await versionOnce(), signal),
     providePorter: async (fillerImage, signal) => {
       const { architecture } = await versionOnce();
       return await volumes.provide(await readPorter(architecture), fillerImage, within(signal));
     },
-    sweep: (owner, olderThanMs) => sweepStale(connection, owner, olderThanMs),
+    sweep: (helpersOlderThanMs) => sweepStale(connection, helpersOlderThanMs),
     create: async (box, signal) => {
       const podman = isPodman(await versionOnce());
       if (podman) requirePodmanMounts(box.mounts, connection.endpoint.startsWith('unix://'));
-      const body = podman ? boxBody(box, podmanTraits) : boxBody(box);
+      const { sysctls } = networkTraits((await versionOnce()).engine);
+      const body = podman ? boxBody(box, podmanTraits) : boxBody(box, undefined, sysctls);
       return await createContainer(connection, { name: box.name, body }, within(signal));
     },
     attach: (id, signal) => attachContainer(connection, id, within(signal)),
@@ -68,9 +76,30 @@ export function dockerBoxEngine(
     find: (id) => findBox(connection, id),
     state: async (id) => boxState(await inspectContainer(connection, id)),
     list: async (owner) => (await listContainers(connection, boxLabels(owner))).map(knownBox),
+    boundPaths: () => boundPaths(connection),
     stats: (id) => statsOf(connection, id),
     events: (owner, signal) => boxEvents(connection, owner, signal),
     remove: (id) => removeContainer(connection, id),
+    diskBytes: (id) => containerBytes(connection, id),
+    volumes: async (owner) => {
+      const { architecture } = await versionOnce();
+      const current = porterVolumeName((await readPorter(architecture)).hash);
+      const own = `${label.owned}=true`;
+      const found = [
+        ...(await listVolumes(connection, [own, `${label.owner}=${owner}`])),
+        ...(await listVolumes(connection, [own, `${label.kind}=porter`])),
+      ];
+      return found.map((volume) => ({ ...volume, isCurrent: volume.name === current }));
+    },
+    removeVolume: async (name) => {
+      try {
+        await removeVolume(connection, name);
+        return true;
+      } catch (error) {
+        if (isSallyportError(error, 'engine_conflict')) return false;
+        throw error;
+      }
+    },
   };
 }
 

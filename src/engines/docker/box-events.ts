@@ -1,8 +1,8 @@
 /** What happens to the boxes of one owner, in our words, from the moment of asking. */
 
 import { SallyportError } from '../../protocol/errors.ts';
+import { label } from '../../protocol/labels.ts';
 import type { BoxEvent } from '../../sandboxes/ports.ts';
-import { boxLabels } from './box-state.ts';
 import { type EngineEvent, engineEvents } from './system/events.ts';
 import { engineTime } from './system/time.ts';
 import type { EngineConnection } from './wire/connection.ts';
@@ -29,6 +29,12 @@ export function boxEvent(event: EngineEvent): BoxEvent | undefined {
   };
 }
 
+/** Boxes and their services alike. */
+const eventLabels = (owner: string): readonly [string, string] => [
+  `${label.owned}=true`,
+  `${label.owner}=${owner}`,
+];
+
 /**
  * Asks for the engine's time at once, not when the first event is awaited, and begins with what happened since then:
  * whatever the caller does after this call, it hears of. It may also hear of the few milliseconds before.
@@ -53,7 +59,7 @@ async function* follow(
   try {
     const beginMs = await begin;
     const sinceSeconds = Math.floor(beginMs / 1000);
-    for await (const event of engineEvents(connection, boxLabels(owner), { signal, sinceSeconds })) {
+    for await (const event of engineEvents(connection, eventLabels(owner), { signal, sinceSeconds })) {
       // The engine is asked for whole seconds.
       if (event.timeNano / 1e6 < beginMs) continue;
       const translated = boxEvent(event);

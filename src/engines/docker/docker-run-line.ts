@@ -1,5 +1,6 @@
 /** A container request as the `docker run` line that would make the same container: for reading, and for trying by hand. */
 
+import { shellLine } from '../../lib/shell-words.ts';
 import type { ContainerBody, HostConfigBody, MountBody } from './types.ts';
 
 export function dockerRunLine(name: string, body: ContainerBody): string {
@@ -15,12 +16,15 @@ export function dockerRunLine(name: string, body: ContainerBody): string {
     ...(body.Env ?? []).flatMap((variable) => ['--env', variable]),
     ...Object.entries(body.Labels ?? {}).flatMap(([label, value]) => ['--label', `${label}=${value}`]),
     ...(body.Healthcheck === undefined ? [] : ['--no-healthcheck']),
+    ...Object.values(body.NetworkingConfig?.EndpointsConfig ?? {})
+      .flatMap(({ Aliases }) => Aliases)
+      .flatMap((alias) => ['--network-alias', alias]),
     ...hostOptions(body.HostConfig ?? {}),
     ...option('--entrypoint', entrypoint),
     body.Image,
     ...rest,
   ];
-  return words.map(quote).join(' ');
+  return shellLine(words);
 }
 
 function hostOptions(host: HostConfigBody): readonly string[] {
@@ -28,6 +32,10 @@ function hostOptions(host: HostConfigBody): readonly string[] {
     ...(host.AutoRemove === true ? ['--rm'] : []),
     ...option('--runtime', host.Runtime),
     ...option('--network', host.NetworkMode),
+    ...(host.Dns ?? []).flatMap((address) => ['--dns', address]),
+    ...(host.DnsSearch ?? []).flatMap((domain) => ['--dns-search', domain]),
+    ...(host.DnsOptions ?? []).flatMap((value) => ['--dns-option', value]),
+    ...Object.entries(host.Sysctls ?? {}).flatMap(([name, value]) => ['--sysctl', `${name}=${value}`]),
     ...option('--ipc', host.IpcMode),
     ...option('--log-driver', host.LogConfig?.Type),
     ...(host.ReadonlyRootfs === true ? ['--read-only'] : []),
@@ -64,9 +72,4 @@ function field(text: string): string {
 
 function option(name: string, value: string | number | undefined): readonly string[] {
   return value === undefined ? [] : [name, String(value)];
-}
-
-/** For a POSIX shell. */
-function quote(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

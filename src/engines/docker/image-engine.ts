@@ -13,6 +13,7 @@ import { pullImage } from './images/pull.ts';
 import { removeImage } from './images/remove.ts';
 import { tagImage } from './images/tag.ts';
 import { engineVersion } from './system/version.ts';
+import { tryOut } from './try-out.ts';
 import type { CallOptions, EngineConnection } from './wire/connection.ts';
 
 const within = (signal: AbortSignal | undefined): CallOptions => (signal === undefined ? {} : { signal });
@@ -21,8 +22,12 @@ export function dockerImageEngine(connection: EngineConnection): ImageEngine {
   return {
     architecture: async (signal) => (await engineVersion(connection, within(signal))).architecture,
     find: (reference, signal) => findImage(connection, reference, within(signal)),
-    pull: (reference, { progress, signal }) =>
-      pullImage(connection, reference, { progress, ...within(signal) }),
+    pull: (reference, { progress, signal, credentials }) =>
+      pullImage(connection, reference, {
+        progress,
+        ...(credentials === undefined ? {} : { credentials }),
+        ...within(signal),
+      }),
     import: (rootfs, { changes, progress, signal }) =>
       importImage(connection, rootfs, { changes }, { progress, ...within(signal) }),
     build: async (context, request, { progress, signal }) => {
@@ -44,10 +49,10 @@ export function dockerImageEngine(connection: EngineConnection): ImageEngine {
       return id;
     },
     openDraft: (request) => openDraft(connection, request),
+    tryOut: (box, argv, options) => tryOut(connection, box, argv, options),
     listOwned: async (kind) => {
-      const images = await listImages(connection, [`${label.owned}=true`, `${label.kind}=${kind}`]);
-      const facts = await Promise.all(images.map(({ id }) => findImage(connection, id)));
-      return facts.filter((image) => image !== undefined);
+      const kinds = kind === undefined ? [] : [`${label.kind}=${kind}`];
+      return await listImages(connection, [`${label.owned}=true`, ...kinds]);
     },
     tag: (image, repository, tag) => tagImage(connection, image, { repository, tag }),
     remove: (reference) => removeImage(connection, reference),

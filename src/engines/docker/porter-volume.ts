@@ -23,12 +23,15 @@ import { openAlone } from './open-alone.ts';
 import type { ContainerBody } from './types.ts';
 import { createVolume } from './volumes/create.ts';
 import { findVolume, type Volume } from './volumes/inspect.ts';
+import { removeVolume } from './volumes/remove.ts';
 import type { CallOptions, EngineConnection } from './wire/connection.ts';
 
 const mount = '/porter';
 const programMode = 0o555;
 const maxReadBackBytes = 16 * 2 ** 20;
 const trustedForMs = 10 * 60_000;
+/** An archive of one folder: its header, and the two blocks that end it. An entry more is another block. */
+const emptyBytes = 3 * 512;
 
 export interface PorterProgram {
   readonly bytes: Buffer;
@@ -86,7 +89,7 @@ export async function ensurePorterVolume(
   options: CallOptions = {},
 ): Promise<string> {
   const name = porterVolumeName(porter.hash);
-  await claimVolume(connection, name, porter, options);
+  await claimVolume(connection, name, porter, image, options);
   const open = (filler: string): Promise<string> =>
     createContainer(connection, { name: filler, body: fillerBody(image, name) }, options);
 
@@ -113,16 +116,62 @@ async function claimVolume(
   connection: EngineConnection,
   name: string,
   porter: PorterProgram,
+  image: string,
   options: CallOptions,
 ): Promise<void> {
   const existing = await findVolume(connection, name, options);
-  if (existing === undefined) {
-    const labels = ownedLabels('porter', { [label.inputs]: porter.hash });
-    await createVolume(connection, { name, labels }, options);
-  } else if (!isOurs(existing)) {
-    throw new SallyportError('engine_conflict', `volume ${name} exists and is not Sallyport's`, {
-      details: { volume: name },
-    });
+  if (existing !== undefined && isOurs(existing)) return;
+  if (existing !== undefined) await removeStandIn(connection, existing, image, options);
+  const labels = ownedLabels('porter', { [label.inputs]: porter.hash });
+  await createVolume(connection, { name, labels }, options);
+}
+
+/**
+ * An engine makes a volume that a container names and nobody has: empty and without a label. So one may be in our place, if
+ * somebody removed ours at the right moment. Whatever else has our name is somebody's, and stays.
+ */
+async function removeStandIn(
+  connection: EngineConnection,
+  { name, labels }: Volume,
+  image: string,
+  options: CallOptions,
+): Promise<void> {
+  const isStandIn = Object.keys(labels).length === 0 && (await isEmpty(connection, name, image, options));
+  try {
+    // Not by force: one that a container uses stays.
+    if (isStandIn) return await removeVolume(connection, name, options);
+  } catch (error) {
+    if (!isSallyportError(error, 'engine_conflict')) throw error;
+  }
+  throw new SallyportError('engine_conflict', `volume ${name} exists and is not Sallyport's`, {
+    details: { volume: name },
+    advice: `See what it is and who uses it, then remove it: docker volume rm ${name}`,
+  });
+}
+
+async function isEmpty(
+  connection: EngineConnection,
+  name: string,
+  image: string,
+  options: CallOptions,
+): Promise<boolean> {
+  const body = fillerBody(image, name);
+  const reader = await createContainer(
+    connection,
+    { name: `${name}-reader-${randomBytes(4).toString('hex')}`, body },
+    options,
+  );
+  try {
+    const archive = await getArchive(connection, reader, mount, options);
+    let length = 0;
+    // Leaving the loop ends the transfer: what is longer than one folder need not be read.
+    for await (const chunk of archive as AsyncIterable<Buffer>) {
+      length += chunk.length;
+      if (length > emptyBytes) return false;
+    }
+    return true;
+  } finally {
+    await removeContainer(connection, reader);
   }
 }
 

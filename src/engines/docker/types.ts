@@ -13,7 +13,12 @@ export interface MountBody {
 
 export interface HostConfigBody {
   readonly NetworkMode?: string;
+  readonly Dns?: readonly string[];
+  readonly DnsSearch?: readonly string[];
+  readonly DnsOptions?: readonly string[];
+  readonly Sysctls?: Readonly<Record<string, string>>;
   readonly CapDrop?: readonly string[];
+  readonly CapAdd?: readonly string[];
   readonly SecurityOpt?: readonly string[];
   readonly ReadonlyRootfs?: boolean;
   readonly Privileged?: false;
@@ -26,7 +31,7 @@ export interface HostConfigBody {
   readonly Ulimits?: ReadonlyArray<{ readonly Name: string; readonly Soft: number; readonly Hard: number }>;
   readonly Mounts?: readonly MountBody[];
   readonly IpcMode?: string;
-  readonly LogConfig?: { readonly Type: string };
+  readonly LogConfig?: { readonly Type: string; readonly Config?: Labels };
   readonly Runtime?: string;
   readonly Init?: boolean;
   readonly AutoRemove?: boolean;
@@ -52,4 +57,7 @@ export interface ContainerBody {
   readonly Healthcheck?: { readonly Test: readonly ['NONE'] };
   readonly NetworkDisabled?: boolean;
   readonly HostConfig?: HostConfigBody;
+  readonly NetworkingConfig?: {
+    readonly EndpointsConfig: Readonly<Record<string, { readonly Aliases: readonly string[] }>>;
+  };
 }

@@ -1,16 +1,11 @@
+import type { ListedImage } from '../../../sandboxes/ports.ts';
 import type { CallOptions, EngineConnection } from '../wire/connection.ts';
 import { carriesLabel, labelFilter } from '../wire/filters.ts';
-
-export interface ListedImage {
-  readonly id: string;
-  readonly tags: readonly string[];
-  readonly labels: Readonly<Record<string, string>>;
-  readonly sizeBytes: number;
-}
 
 interface ListBody {
   readonly Id: string;
   readonly RepoTags: string[] | null;
+  readonly RepoDigests: string[] | null;
   readonly Labels: Record<string, string> | null;
   readonly Size: number;
 }
@@ -32,10 +27,15 @@ export async function listImages(
       rows
         .map((row) => ({
           id: row.Id,
-          tags: row.RepoTags ?? [],
+          tags: named(row.RepoTags),
+          digests: named(row.RepoDigests),
           labels: row.Labels ?? {},
           sizeBytes: row.Size,
         }))
         .filter((image) => labels.every((wanted) => carriesLabel(image.labels, wanted))),
   );
 }
+
+/** Older engines write something where there is nothing. */
+const named = (names: readonly string[] | null): readonly string[] =>
+  (names ?? []).filter((name) => !name.startsWith('<none>'));

@@ -1,0 +1,253 @@
+/**
+ * Ports of sandboxes for the browser of this user, and nobody else: each under a host name of its own below `localhost`, by a link that
+ * works once. Other users of this machine, and web pages, can connect, and get nothing.
+ *
+ * Nothing of it outlives the daemon. The API of the daemon is not behind it.
+ */
+
+import { randomBytes } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { deferred } from '../../lib/deferred.ts';
+import { SallyportError } from '../../protocol/errors.ts';
+import type { PreviewBody } from '../../protocol/requests.ts';
+import type { PreviewView } from '../../protocol/views.ts';
+import { type BoundPort, bindPort } from '../../sandboxes/bound-port.ts';
+import type { SandboxSurface } from '../surface.ts';
+import type { LaunchFiles } from './launch-files.ts';
+import { isOwnRequest, PreviewAccess, previewCookie } from './preview-access.ts';
+import { sendEntered, sendWords } from './preview-pages.ts';
+import { relayRequest, relayWebSocket } from './preview-relay.ts';
+
+const tokenMs = 5 * 60_000;
+const usualSessionMs = 12 * 3_600_000;
+const enterPath = '/.sallyport/enter/';
+const connectMs = 10_000;
+
+export interface PreviewsParts {
+  readonly find: (sandboxId: string) => SandboxSurface | undefined;
+  readonly files: LaunchFiles;
+  readonly now: () => number;
+}
+
+interface Preview {
+  readonly label: string;
+  readonly sandboxId: string;
+  readonly sandbox: string;
+  readonly port: number;
+  readonly access: PreviewAccess;
+  readonly open: Set<Duplex>;
+}
+
+export class Previews {
+  readonly #parts: PreviewsParts;
+  readonly #previews = new Map<string, Preview>();
+  readonly #server: Server;
+  #bound: Promise<BoundPort> | undefined;
+  #isClosed = false;
+
+  constructor(parts: PreviewsParts) {
+    this.#parts = parts;
+    this.#server = createServer({ requestTimeout: 0 }, (request, response) =>
+      this.#answer(request, response),
+    );
+    this.#server.on('upgrade', (request, socket, head) => this.#upgrade(request, socket, head));
+  }
+
+  /** A new link. The same port of the same sandbox has the same host, so that what its pages keep in the browser stays. */
+  async open(sandbox: SandboxSurface, { port, path, ttl_ms }: PreviewBody): Promise<PreviewView> {
+    const bound = await this.#listen();
+    const preview = this.#of(sandbox, port, ttl_ms ?? usualSessionMs);
+    const token = preview.access.mintToken(tokenMs);
+    const origin = originOf(preview, bound);
+    const to = path === '/' ? '' : `?to=${encodeURIComponent(path)}`;
+    const url = `${origin}${enterPath}${token}${to}`;
+    return {
+      ...viewOf(preview, bound),
+      url,
+      url_expires_at: new Date(this.#parts.now() + tokenMs).toISOString(),
+      launch_file: this.#parts.files.write(preview.label, url, tokenMs),
+    };
+  }
+
+  async list(sandbox: SandboxSurface): Promise<readonly PreviewView[]> {
+    const bound = await this.#bound;
+    if (bound === undefined) return [];
+    return this.#all(sandbox.id).map((preview) => viewOf(preview, bound));
+  }
+
+  /** Links, sessions and connections of it are over. */
+  revoke(sandbox: SandboxSurface, label: string): void {
+    const preview = this.#previews.get(label);
+    if (preview?.sandboxId !== sandbox.id) {
+      throw new SallyportError('preview_not_found', `sandbox ${sandbox.name} has no preview ${label}`, {
+        details: { sandbox: sandbox.name, preview: label },
+      });
+    }
+    this.#forget(preview);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const preview of this.#previews.values()) this.#forget(preview);
+    (await this.#bound?.catch(() => undefined))?.close();
+    this.#server.closeAllConnections();
+  }
+
+  async #listen(): Promise<BoundPort> {
+    if (this.#isClosed) throw new SallyportError('daemon_stopping', 'the daemon stops: no more previews');
+    this.#bound ??= bindPort({ box: 0 }).then((bound) => {
+      bound.take((socket) => void this.#server.emit('connection', socket));
+      return bound;
+    });
+    try {
+      return await this.#bound;
+    } catch (error) {
+      this.#bound = undefined;
+      throw error;
+    }
+  }
+
+  #of({ id, name }: SandboxSurface, port: number, sessionMs: number): Preview {
+    const known = this.#all(id).find((preview) => preview.port === port);
+    if (known !== undefined && known.access.sessionMs === sessionMs) return known;
+    if (known !== undefined) this.#forget(known);
+    const preview: Preview = {
+      label: randomBytes(10).toString('hex'),
+      sandboxId: id,
+      sandbox: name,
+      port,
+      access: new PreviewAccess(this.#parts.now, sessionMs),
+      open: new Set(),
+    };
+    this.#previews.set(preview.label, preview);
+    return preview;
+  }
+
+  #all(sandboxId: string): readonly Preview[] {
+    return [...this.#previews.values()].filter((preview) => preview.sandboxId === sandboxId);
+  }
+
+  #forget(preview: Preview): void {
+    this.#previews.delete(preview.label);
+    this.#parts.files.remove(preview.label);
+    for (const stream of preview.open) stream.destroy();
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    const preview = this.#previewFor(request);
+    if (preview === undefined) {
+      sendWords(response, 421, 'no preview has this name; `sally open <box> <port>` gives a link');
+      return;
+    }
+    const { url = '/' } = request;
+    if (url.startsWith(enterPath)) {
+      this.#enter(preview, request, response);
+      return;
+    }
+    const refusal = refusalOf(preview, request);
+    if (refusal !== undefined) {
+      sendWords(response, refusal.status, refusal.words);
+      return;
+    }
+    const failed = (): void =>
+      sendWords(response, 502, `nothing answers on port ${preview.port} in ${preview.sandbox}`);
+    this.#connect(preview, response).then(
+      (inside) => relayRequest(request, response, inside, failed),
+      failed,
+    );
+  }
+
+  #enter(preview: Preview, request: IncomingMessage, response: ServerResponse): void {
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://localhost');
+    const to = searchParams.get('to') ?? '/';
+    const token = pathname.slice(enterPath.length);
+    const session = request.method === 'GET' && isOwnPath(to) ? preview.access.exchange(token) : undefined;
+    if (session === undefined) {
+      const words = `this link was used before, or is too old; \`sally open ${preview.sandbox} ${preview.port}\` gives another`;
+      sendWords(response, 403, words);
+      return;
+    }
+    this.#parts.files.remove(preview.label);
+    const age = Math.floor(preview.access.sessionMs / 1000);
+    const cookie = `${previewCookie}=${session}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${age}`;
+    sendEntered(response, cookie, to);
+  }
+
+  #upgrade(request: IncomingMessage, client: Duplex, head: Buffer): void {
+    client.on('error', () => {});
+    const preview = this.#previewFor(request);
+    const isWebSocket = request.headers.upgrade?.toLowerCase() === 'websocket';
+    const status = preview === undefined ? 421 : isWebSocket ? refusalOf(preview, request)?.status : 400;
+    if (preview === undefined || status !== undefined) {
+      client.end(`HTTP/1.1 ${status} Refused\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`);
+      return;
+    }
+    this.#connect(preview, client).then(
+      (inside) => relayWebSocket(request, client, head, inside),
+      () => client.end('HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n'),
+    );
+  }
+
+  /** SECURITY: an address, and a name that an attacker's DNS points here, is nobody's preview. */
+  #previewFor({ headers }: IncomingMessage): Preview | undefined {
+    const label = /^([a-z0-9]+)\.localhost:\d+$/.exec(headers.host ?? '')?.[1];
+    return label === undefined ? undefined : this.#previews.get(label);
+  }
+
+  /** Ends with whoever asked, and with the preview. The sandbox counts as used meanwhile. */
+  async #connect(preview: Preview, asker: Duplex | ServerResponse): Promise<Duplex> {
+    const sandbox = this.#parts.find(preview.sandboxId);
+    if (sandbox === undefined) {
+      this.#forget(preview);
+      throw new SallyportError('sandbox_not_found', `sandbox ${preview.sandbox} is gone`);
+    }
+    const release = sandbox.hold();
+    const over = deferred<void>();
+    asker.once('close', () => over.resolve());
+    try {
+      const target = { host: 'localhost', port: preview.port };
+      const inside = await sandbox.connect(target, AbortSignal.timeout(connectMs));
+      inside.on('error', () => {});
+      preview.open.add(inside);
+      inside.once('close', () => {
+        preview.open.delete(inside);
+        release();
+      });
+      void over.promise.then(() => inside.destroy());
+      if (!this.#previews.has(preview.label)) inside.destroy();
+      return inside;
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+}
+
+function refusalOf(
+  { access, sandbox, port }: Preview,
+  { headers }: IncomingMessage,
+): { readonly status: number; readonly words: string } | undefined {
+  if (!access.isAdmitted(headers)) {
+    return { status: 401, words: `this needs a link: \`sally open ${sandbox} ${port}\`` };
+  }
+  if (isOwnRequest(headers, headers.host ?? '')) return undefined;
+  return { status: 403, words: 'this request comes from a page of another site' };
+}
+
+/** Of this host: neither another's address nor a path that begins with one. */
+const isOwnPath = (path: string): boolean => /^\/(?![/\\])[\x21-\x7e]*$/.test(path);
+
+const originOf = ({ label }: Preview, { port }: BoundPort): string =>
+  `http://${label}.localhost:${port.host}`;
+
+function viewOf(preview: Preview, bound: BoundPort): PreviewView {
+  const { label, port, access } = preview;
+  return {
+    id: label,
+    box: port,
+    origin: originOf(preview, bound),
+    session_ms: access.sessionMs,
+    sessions: access.sessions,
+  };
+}

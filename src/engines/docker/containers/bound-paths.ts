@@ -1,0 +1,30 @@
+import { label } from '../../../protocol/labels.ts';
+import type { CallOptions, EngineConnection } from '../wire/connection.ts';
+import { labelFilter } from '../wire/filters.ts';
+
+interface ListBody {
+  readonly State: string;
+  /** Podman names them in another way here, and then nothing is known of them. */
+  readonly Mounts?: readonly { readonly Type?: string; readonly Source?: string }[] | null;
+}
+
+/** What is over needs nothing until it is started again. */
+const over: ReadonlySet<string> = new Set(['exited', 'dead', 'removing']);
+
+/** Paths of the host that are bound into a container of Sallyport that runs or is about to, of any owner. */
+export async function boundPaths(
+  connection: EngineConnection,
+  options: CallOptions = {},
+): Promise<ReadonlySet<string>> {
+  const query = { all: true, filters: labelFilter([label.owned]) };
+  return await connection.json<ListBody[], ReadonlySet<string>>(
+    { method: 'GET', path: '/containers/json', query, ...options },
+    (rows) =>
+      new Set(
+        rows
+          .filter(({ State }) => !over.has(State))
+          .flatMap(({ Mounts }) => Mounts ?? [])
+          .flatMap(({ Type, Source }) => (Type === 'bind' && Source !== undefined ? [Source] : [])),
+      ),
+  );
+}
