@@ -259,6 +259,6 @@ describe('openStore', () => {
       unknown
     >;
     const { durationMs, ...rest } = audit;
-    expect(line).toEqual({ at: expect.any(String), ...rest, duration_ms: durationMs });
+    expect(line).toMatchObject({ at: expect.any(String), type: 'exec', ...rest, duration_ms: durationMs });
   });
 });

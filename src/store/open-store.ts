@@ -6,12 +6,14 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { HostEntry } from '../lib/host-tree.ts';
+import type { AuditEntry } from '../protocol/audit.ts';
 import type { BoxUser } from '../protocol/box.ts';
 import { type ExecId, isExecId, type SandboxId } from '../protocol/ids.ts';
-import type { AuditLine, BaselineWriter, ExecLog, SandboxStore } from '../sandboxes/ports.ts';
+import type { AuditLine, BaselineWriter, EgressLog, ExecLog, SandboxStore } from '../sandboxes/ports.ts';
 import type { ExecRecord, Manifest, SandboxRecord } from '../sandboxes/records.ts';
 import { AuditFile } from './audit.ts';
 import { openPack, readPack } from './baseline-pack.ts';
+import { EgressLogFile } from './egress-log.ts';
 import { EventLogFiles } from './event-log.ts';
 import { ExecJournal } from './exec-journal.ts';
 import { ExecLogs } from './exec-logs.ts';
@@ -30,7 +32,7 @@ export interface StoreOptions {
 export async function openStore(
   stateDir: string,
   options: StoreOptions = {},
-): Promise<SandboxStore & { close(): Promise<void> }> {
+): Promise<SandboxStore & { record(entry: AuditEntry): void; close(): Promise<void> }> {
   provideStateFolder(stateDir);
   return new Store(stateDir, options);
 }
@@ -41,6 +43,7 @@ class Store implements SandboxStore {
   readonly #audit: AuditFile;
   readonly #options: StoreOptions;
   readonly #journals = new Map<SandboxId, ExecJournal>();
+  readonly #egress = new Map<SandboxId, EgressLogFile>();
   readonly #logs = new ExecLogs();
   readonly #removals = new Set<Promise<void>>();
 
@@ -48,7 +51,7 @@ class Store implements SandboxStore {
     this.#options = options;
     this.events = new EventLogFiles(join(stateDir, 'events'));
     this.#records = new Records(join(stateDir, 'sandboxes'));
-    this.#audit = new AuditFile(join(stateDir, 'audit'));
+    this.#audit = new AuditFile(stateDir);
   }
 
   async load(): Promise<readonly SandboxRecord[]> {
@@ -64,6 +67,8 @@ class Store implements SandboxStore {
   async remove(id: SandboxId): Promise<void> {
     this.#journals.get(id)?.close();
     this.#journals.delete(id);
+    this.#egress.get(id)?.close();
+    this.#egress.delete(id);
     await this.#logs.closeAllOf(id);
     await this.#records.remove(id);
   }
@@ -116,12 +121,23 @@ class Store implements SandboxStore {
     return await this.#logs.get(sandbox, exec, this.#logFolder(sandbox, exec), state !== 'running');
   }
 
-  audit(line: AuditLine): void {
-    this.#audit.append(line);
+  audit({ durationMs, ...line }: AuditLine): void {
+    this.#audit.append({ type: 'exec', ...line, duration_ms: durationMs });
+  }
+
+  record(entry: AuditEntry): void {
+    this.#audit.append(entry);
+  }
+
+  egressLog(id: SandboxId): EgressLog {
+    const known = this.#egress.get(id) ?? new EgressLogFile(this.#records.folderOf(id));
+    this.#egress.set(id, known);
+    return known;
   }
 
   async close(): Promise<void> {
     this.events.close();
+    for (const log of this.#egress.values()) log.close();
     await this.#logs.closeAll();
     await Promise.all(this.#removals);
     for (const journal of this.#journals.values()) journal.close();

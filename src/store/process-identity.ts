@@ -12,6 +12,22 @@ export function processStart(pid: number): string | undefined {
   return process.platform === 'linux' ? startOnLinux(pid) : startByPs(pid);
 }
 
+/** This process among all of this machine, and whether another still is. Undefined: it is of another machine, or of another start. */
+export function processHolder(): {
+  readonly self: string;
+  isAlive(holder: string): boolean | undefined;
+} {
+  const machine = bootId();
+  return {
+    self: `${machine} ${process.pid} ${processStart(process.pid) ?? ''}`,
+    isAlive: (holder) => {
+      const [where, pid, ...start] = holder.split(' ');
+      if (where !== machine || machine === '') return undefined;
+      return processStart(Number(pid)) === start.join(' ');
+    },
+  };
+}
+
 function startOnLinux(pid: number): string | undefined {
   let stat: string;
   try {

@@ -33,10 +33,10 @@ export class RecentOutput {
     return true;
   }
 
-  /** In the order of arrival. Pieces stay valid when more is added. */
+  /** What is here now, in the order of arrival; more may be added while somebody goes through it. Pieces stay valid. */
   *pieces(): Generator<{ readonly run: Run; readonly data: Buffer }> {
     let at = 0;
-    for (const run of this.#runs) {
+    for (const run of [...this.#runs]) {
       yield { run, data: this.#data.subarray(at, at + run.length) };
       at += run.length;
     }

@@ -114,7 +114,7 @@ export class Records {
       const last = this.#lastManifest;
       const known = last?.version === version ? last.manifest.deref() : undefined;
       if (known !== undefined) return known;
-      const manifest = z.record(z.string(), z.string()).parse(JSON.parse(await file.readFile('utf8')));
+      const manifest = manifestSchema.parse(JSON.parse(await file.readFile('utf8')));
       this.#lastManifest = { version, manifest: new WeakRef(manifest) };
       return manifest;
     } catch (cause) {
@@ -161,6 +161,10 @@ export class Records {
   }
 }
 
+const manifestSchema = z.object({
+  marks: z.record(z.string(), z.string()),
+  patternFiles: z.array(z.object({ folder: z.string(), name: z.string(), content: z.string() })),
+});
 const manifestFile = (folder: string): string => join(folder, 'workspace.json');
 const recordFile = (folder: string): string => join(folder, 'sandbox.json');
 

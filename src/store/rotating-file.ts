@@ -13,12 +13,15 @@ export interface Rotation {
 export class RotatingFile {
   readonly #path: string;
   readonly #rotation: Rotation;
+  readonly #beforeRotation: () => void;
   /** None after a rotation that failed half-way; the next line tries again. */
   #file: AppendFile | undefined;
 
-  constructor(path: string, rotation: Rotation) {
+  /** `beforeRotation` is called while every file is still there. */
+  constructor(path: string, rotation: Rotation, beforeRotation: () => void = () => {}) {
     this.#path = path;
     this.#rotation = rotation;
+    this.#beforeRotation = beforeRotation;
     this.#file = new AppendFile(path);
   }
 
@@ -35,6 +38,7 @@ export class RotatingFile {
   }
 
   #rotate(): void {
+    this.#beforeRotation();
     this.close();
     const { keep } = this.#rotation;
     try {
@@ -46,9 +50,11 @@ export class RotatingFile {
   }
 
   #aged(age: number): string {
-    return age === 0 ? this.#path : `${this.#path}.${age}`;
+    return agedPath(this.#path, age);
   }
 }
+
+export const agedPath = (path: string, age: number): string => (age === 0 ? path : `${path}.${age}`);
 
 function moveIfThere(from: string, to: string): void {
   try {
