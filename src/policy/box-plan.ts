@@ -3,12 +3,13 @@
  * the same plan. Whatever is refused is refused here, before anything is made.
  */
 
-import type { BoxLimits, BoxMount, BoxRequest, BoxTmpfs } from '../protocol/box.ts';
+import type { BoxLimits, BoxMount, BoxNetwork, BoxRequest, BoxTmpfs } from '../protocol/box.ts';
 import { isSallyportError } from '../protocol/errors.ts';
 import type { Spec } from '../protocol/spec.ts';
 import { type DecidedUser, decideUser, type OwnedPath, type UserFacts, type UserNote } from './box-user.ts';
 import type { PlannedSocket } from './builtin-tools.ts';
 import { copySources, missing, type PlannedCopy, plannedCopies, realSource, refuse } from './copy-sources.ts';
+import { decideEgress } from './egress/decide-egress.ts';
 import { type HostPlaces, requireAllowedSource } from './forbidden-sources.ts';
 import { type NoWorktree, type WorktreeLook, type WorktreeMounts, worktreeMounts } from './git-worktree.ts';
 import { decideLimits, memoryFolders, profileLabels } from './hardening.ts';
@@ -71,6 +72,8 @@ export interface BoxPlan {
   readonly readOnlyRoot: boolean;
   readonly labels: Readonly<Record<string, string>>;
   readonly runtime?: string;
+  /** There is a gate, and porter listens for it inside. */
+  readonly egress?: true;
   /** What the one who asked should know. */
   readonly notes: readonly UserNote[];
 }
@@ -84,6 +87,8 @@ export interface BoxIdentity {
   /** Ours; they win over those of the spec. */
   readonly labels: Readonly<Record<string, string>>;
   readonly endsWithHost: boolean;
+  /** Of its services. */
+  readonly network?: BoxNetwork | undefined;
 }
 
 export function planBox(spec: Spec, facts: PlanFacts): BoxPlan {
@@ -92,6 +97,7 @@ export function planBox(spec: Spec, facts: PlanFacts): BoxPlan {
   const { memory: memoryBytes, cpus, pids, nofile } = spec.limits ?? {};
   const limits = decideLimits(profile, { memoryBytes, cpus, pids, nofile });
   if (profileName === 'strict') refuseWritable(spec);
+  const egress = decideEgress(spec);
   const given = judgedSources(spec, facts);
   const tools = toolSources(spec, facts.tools ?? [], facts.places);
   const sources = [...given, ...tools.sources];
@@ -134,6 +140,7 @@ export function planBox(spec: Spec, facts: PlanFacts): BoxPlan {
       ...readonlyNotes(spec, sources, decided),
       ...unprotectedNotes(protection?.unprotected ?? []),
       ...tools.notes,
+      ...egress.notes,
       ...(worktree !== undefined && 'because' in worktree ? [worktreeNote(worktree)] : []),
     ],
     ...(protection === undefined
@@ -147,6 +154,7 @@ export function planBox(spec: Spec, facts: PlanFacts): BoxPlan {
       : {}),
     ...(decided.mapping === undefined ? {} : { userMapping: decided.mapping }),
     ...(spec.runtime === undefined ? {} : { runtime: spec.runtime }),
+    ...(spec.egress === undefined ? {} : { egress: true }),
   };
 }
 
@@ -178,6 +186,8 @@ export function plannedBox(plan: BoxPlan, identity: BoxIdentity): BoxRequest {
     readOnlyRoot: plan.readOnlyRoot,
     ...(plan.userMapping === undefined ? {} : { userMapping: plan.userMapping }),
     ...(plan.runtime === undefined ? {} : { runtime: plan.runtime }),
+    ...(plan.egress === undefined ? {} : { asksGate: true }),
+    ...(identity.network === undefined ? {} : { network: identity.network }),
   };
 }
 
@@ -223,9 +233,22 @@ function workspaceSource(spec: Spec, facts: PlanFacts): readonly Source[] {
       'A workspace is a folder; give a single file with `mounts`.',
     );
   }
-  const how = workspace.mode === 'live' ? 'writable' : workspace.mode;
+  requireBranchWithClone(workspace);
+  const how = howOf[workspace.mode];
   const target = targetOf('workspace.target', workspace.target);
   return [{ field, given: workspace.path, real, kind: realKind, uid, gid, how, target }];
+}
+
+const howOf = { live: 'writable', readonly: 'readonly', copy: 'copy', clone: 'copy' } as const;
+
+function requireBranchWithClone({ mode, branch }: NonNullable<Spec['workspace']>): void {
+  if ((mode === 'clone') === (branch !== undefined)) return;
+  const field = 'workspace.branch';
+  const message =
+    branch === undefined
+      ? `${field}: \`mode: clone\` needs the branch that is to be cloned`
+      : `${field}: a branch is chosen for a clone, and this workspace is \`mode: ${mode}\``;
+  throw refuse(field, message, 'Give both `mode: clone` and `branch` (`--branch NAME`), or neither.');
 }
 
 function mountSources(spec: Spec, facts: PlanFacts): readonly Source[] {

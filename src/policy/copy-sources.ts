@@ -14,6 +14,8 @@ export interface PlannedCopy {
   readonly kind: 'file' | 'directory';
   readonly excludes: CopyExcludes;
   readonly isWorkspace: boolean;
+  /** Of a workspace: it is not the folder that is copied, but a clone of this branch of it. */
+  readonly branch?: string;
 }
 
 export function copySources(
@@ -39,8 +41,9 @@ export function plannedCopies(
   sources: readonly Source[],
 ): readonly PlannedCopy[] {
   const copied = sources.filter(({ how }) => how === 'copy');
-  const isCopied = workspace?.mode === 'copy';
-  if (workspace !== undefined && !isCopied) refuseExcludes(excludesOf(workspace));
+  const isClone = workspace?.mode === 'clone';
+  const isCopied = workspace?.mode === 'copy' || isClone;
+  if (workspace !== undefined && workspace.mode !== 'copy') refuseExcludes(excludesOf(workspace));
   const wishes = [...(isCopied ? [workspace] : []), ...copies];
   return copied.map(({ real, kind, target }, index) => {
     if (isWithin(target.path, '/tmp')) throw gone(target);
@@ -50,6 +53,7 @@ export function plannedCopies(
       kind,
       excludes: excludesOf(wishes[index] ?? {}),
       isWorkspace: isCopied && index === 0,
+      ...(isClone && index === 0 && workspace.branch !== undefined ? { branch: workspace.branch } : {}),
     };
   });
 }

@@ -21,6 +21,7 @@ describe('worktreeMounts', () => {
         ['/home/me/repo/.git/worktrees/x/commondir', false],
         ['/home/me/repo/.git/worktrees/x/gitdir', false],
         ['/home/me/repo/.git/worktrees/x/config.worktree', false],
+        ['/home/me/repo/.git/worktrees/x/modules', false],
       ],
     );
   });

@@ -44,8 +44,9 @@ export function worktreeMounts(
       repository,
       ...written.map((name) => at(`${commonDir}/${name}`, true)),
       at(gitDir, true),
-      ...['commondir', 'gitdir', 'config.worktree'].map((name) => at(`${gitDir}/${name}`, false)),
+      // SECURITY: `modules` has the configuration and the hooks of this worktree's submodules.
+      ...['commondir', 'gitdir', 'config.worktree', 'modules'].map((name) => at(`${gitDir}/${name}`, false)),
     ],
-    stubs: [{ path: `${gitDir}/config.worktree`, content: '' }],
+    stubs: [{ path: `${gitDir}/config.worktree`, content: '' }, { path: `${gitDir}/modules` }],
   };
 }

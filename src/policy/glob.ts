@@ -31,20 +31,27 @@ export function compact(tokens: readonly Token[]): Glob {
 
 const mayBeNothing: ReadonlySet<Token['kind'] | undefined> = new Set(['star', 'deep', 'folders'] as const);
 
+/** How far a pattern has come: the tokens that may come next, by their place. The place after the last: all have been used. */
+export type GlobState = Uint8Array;
+
 export function globMatches(glob: Glob, path: Codes): boolean {
-  return walk(glob, path)[glob.length] === 1;
+  return hasMatched(glob, globAfter(glob, path));
 }
 
-/** Whether a path that begins with this one may fit. */
-export function globMayMatchBelow(glob: Glob, beginning: Codes): boolean {
-  return walk(glob, beginning).subarray(0, glob.length).includes(1);
-}
+export const hasMatched = (glob: Glob, state: GlobState): boolean => state[glob.length] === 1;
 
-/** The tokens that may come next, by their place; the place after the last one means that all have been used. */
-function walk(glob: Glob, path: Codes): Uint8Array {
+/** Whether something longer may fit. */
+export const mayGoOn = (glob: Glob, state: GlobState): boolean => {
+  const next = state.indexOf(1);
+  return next !== -1 && next < glob.length;
+};
+
+/** After this path, or after the rest of one whose beginning led to `from`, which stays as it is. */
+export function globAfter(glob: Glob, path: Codes, from?: GlobState): GlobState {
   let at = new Uint8Array(glob.length + 1);
   let next = new Uint8Array(glob.length + 1);
-  enter(glob, at, 0);
+  if (from === undefined) enter(glob, at, 0);
+  else at.set(from);
   for (let place = 0; place < path.length; place++) {
     const code = path[place] ?? 0;
     for (let index = at.indexOf(1); index !== -1; index = at.indexOf(1, index + 1)) {

@@ -1,0 +1,116 @@
+/** One simple command, as the judges of tools see it. */
+
+import { type Scope, scopeOf, type Whereabouts } from './paths.ts';
+import type { RuleName, Span } from './risk.ts';
+import type { Arg } from './words.ts';
+
+/** What a judge may do with what it finds. */
+export interface Bench {
+  readonly where: Whereabouts;
+  report(rule: RuleName, span: Span, text: string): void;
+  /** Text that a shell would run. */
+  script(text: string, span: Span): void;
+  /** Another command that this one starts. */
+  command(words: readonly Arg[], span: Span): void;
+}
+
+export class Call {
+  readonly program: string;
+  readonly args: readonly Arg[];
+  readonly span: Span;
+  /** What reaches it by a here-document, a here-string or an `echo` before it; undefined where that is not known. */
+  readonly input: string | undefined;
+  readonly bench: Bench;
+
+  constructor(
+    bench: Bench,
+    program: string,
+    args: readonly Arg[],
+    how: { readonly span: Span; readonly input?: string | undefined },
+  ) {
+    this.bench = bench;
+    this.program = program;
+    this.args = args;
+    this.span = how.span;
+    this.input = how.input;
+  }
+
+  /** Words before `--` that begin with a dash. */
+  get options(): readonly Arg[] {
+    return this.#beforeEnd().filter(({ text, known }) => known && /^-./.test(text));
+  }
+
+  /** The others. */
+  get operands(): readonly Arg[] {
+    const before = this.#beforeEnd();
+    const behind = this.args.slice(before.length + 1);
+    return [...before.filter(({ text, known }) => !known || !/^-./.test(text)), ...behind];
+  }
+
+  get first(): string {
+    return this.operands[0]?.text ?? '';
+  }
+
+  /** `-r` also within `-fr`; `--recursive` also as `--recursive=yes`. */
+  has(...names: readonly string[]): boolean {
+    return this.options.some(({ text }) =>
+      names.some((name) =>
+        name.startsWith('--')
+          ? text === name || text.startsWith(`${name}=`)
+          : /^-[A-Za-z0-9]+$/.test(text) && text.includes(name.slice(1)) && !text.startsWith('--'),
+      ),
+    );
+  }
+
+  /** As a word of its own: tools with long options after one dash. */
+  hasWord(...names: readonly string[]): boolean {
+    return this.args.some(
+      ({ text, known }) => known && names.some((name) => text === name || text.startsWith(`${name}=`)),
+    );
+  }
+
+  /** The word after an option, or what is behind its sign. */
+  valueOf(...names: readonly string[]): Arg | undefined {
+    for (const [at, arg] of this.args.entries()) {
+      for (const name of names) {
+        if (arg.text === name) return this.args[at + 1];
+        if (name.startsWith('--') && arg.text.startsWith(`${name}=`)) {
+          return { ...arg, text: arg.text.slice(name.length + 1) };
+        }
+        if (!name.startsWith('--') && arg.text.startsWith(name) && arg.text.length > name.length) {
+          return { ...arg, text: arg.text.slice(name.length) };
+        }
+      }
+    }
+    return undefined;
+  }
+
+  scope(arg: Arg): Scope {
+    return scopeOf(arg, this.bench.where);
+  }
+
+  report(rule: RuleName, text: string, span: Span = this.span): void {
+    this.bench.report(rule, span, text);
+  }
+
+  /** It writes to each of these. */
+  writes(targets: readonly Arg[]): void {
+    for (const target of targets) {
+      const scope = this.scope(target);
+      const what = `${this.program} writes to ${target.text || 'a place that is not known yet'}`;
+      if (scope === 'here' || scope === 'all-here' || scope === 'scratch') {
+        this.report('local_write', what, target.span);
+      } else if (scope === 'not-known') this.report('not_understood', what, target.span);
+      else if (scope === 'device') this.report('destroys', `${what}, a device`, target.span);
+      else if (scope !== 'sink') this.report('system_write', `${what}, outside of this folder`, target.span);
+    }
+    if (targets.length === 0) this.report('local_write', `${this.program} writes`);
+  }
+
+  #beforeEnd(): readonly Arg[] {
+    const end = this.args.findIndex(({ text, known }) => known && text === '--');
+    return end === -1 ? this.args : this.args.slice(0, end);
+  }
+}
+
+export type Judge = (call: Call) => void;

@@ -1,0 +1,174 @@
+/** Programs that make, change and remove files. */
+
+import type { Call, Judge } from '../call.ts';
+import type { Arg } from '../words.ts';
+
+const name = ({ text, raw }: Arg): string => text || raw || 'what is not known yet';
+
+/** Removing below this folder is work; anywhere else, or all of this folder, is loss. */
+function removes(call: Call, targets: readonly Arg[], recursive: boolean): void {
+  for (const target of targets) {
+    const scope = call.scope(target);
+    const what = `${call.program} removes ${name(target)}`;
+    if (scope === 'here' || scope === 'scratch') call.report('local_write', what, target.span);
+    else if (recursive || scope === 'root' || scope === 'device' || (scope === 'all-here' && target.glob)) {
+      call.report('destroys', `${what} and all below it`, target.span);
+    } else if (scope === 'not-known') call.report('not_understood', what, target.span);
+    else call.report('destroys', `${what}, outside of this folder`, target.span);
+  }
+}
+
+const rm: Judge = (call) =>
+  removes(call, call.operands, call.has('-r', '-R', '--recursive', '--no-preserve-root') || call.has('-d'));
+
+/** All operands but the last are read; the last is written. */
+const copies: Judge = (call) => {
+  const folder = call.valueOf('-t', '--target-directory');
+  call.writes(folder === undefined ? call.operands.slice(-1) : [folder]);
+};
+
+const mv: Judge = (call) => {
+  copies(call);
+  if (call.has('-f', '--force')) call.report('destroys', 'mv -f replaces what is there without asking');
+  removes(
+    call,
+    call.operands.slice(0, -1).filter((arg) => !['here', 'scratch'].includes(call.scope(arg))),
+    true,
+  );
+};
+
+const writesAll: Judge = (call) => call.writes(call.operands);
+
+/** The first operand is a mode or an owner, or comes from elsewhere. */
+const changesModes: Judge = (call) => {
+  const targets = call.has('--reference') ? call.operands : call.operands.slice(1);
+  const wide = targets.find((arg) => ['root', 'system', 'home'].includes(call.scope(arg)));
+  if (call.has('-R', '--recursive') && wide !== undefined) {
+    call.report('destroys', `${call.program} changes ${name(wide)} and all below it`, wide.span);
+  } else call.writes(targets);
+  const mode = call.operands[0];
+  if (call.program === 'chmod' && mode !== undefined && /[ug+]\+?[rwx]*s|^[2467][0-7]{3}$/.test(mode.text)) {
+    call.report('system_write', 'chmod lets a program run as its owner', mode.span);
+  }
+};
+
+const tar: Judge = (call) => {
+  if (
+    call.has(
+      '--checkpoint-action',
+      '--to-command',
+      '--use-compress-program',
+      '--rmt-command',
+      '--rsh-command',
+      '--info-script',
+      '--new-volume-script',
+    )
+  ) {
+    call.report('runs_code', 'tar runs a program');
+  }
+  const mode = call.args[0]?.text.replace(/^-/, '') ?? '';
+  if (call.has('-I', '-F')) call.report('runs_code', 'tar runs a program');
+  if (call.has('--list') || /^[a-zA-Z]*t[a-zA-Z]*$/.test(mode)) return;
+  if (call.has('-P', '--absolute-names')) call.report('system_write', 'tar writes wherever the archive says');
+  const folder = call.valueOf('-C', '--directory');
+  const file = /^[a-zA-Z]*x/.test(mode) || call.has('--extract') ? undefined : call.valueOf('-f', '--file');
+  call.writes([folder, file].filter((arg) => arg !== undefined));
+};
+
+const dd: Judge = (call) => {
+  const target = call.args.find(({ text }) => text.startsWith('of='));
+  const scope = target === undefined ? undefined : call.scope({ ...target, text: target.text.slice(3) });
+  if (scope === 'sink' || (target === undefined && call.args.every(({ known }) => known))) return;
+  call.report('destroys', 'dd writes over what is there, byte by byte', target?.span);
+};
+
+const zip: Judge = (call) => {
+  if (call.has('-T') && call.hasWord('-TT', '--unzip-command'))
+    call.report('runs_code', 'zip runs a program');
+  call.writes(call.operands.slice(0, 1));
+};
+
+const unpacks: Judge = (call) => {
+  if (call.has('-l', '-t', '-Z', '--list', '--test')) return;
+  const folder = call.valueOf('-d');
+  call.writes(folder === undefined ? [] : [folder]);
+};
+
+const compresses: Judge = (call) => {
+  if (call.has('-l', '-t', '-c', '--list', '--test', '--stdout')) return;
+  call.writes(call.operands);
+};
+
+const shred: Judge = (call) => call.report('destroys', `${call.program} makes files unreadable for good`);
+
+const editor: Judge = (call) => {
+  if (
+    call.has('-c', '--cmd', '-S', '--eval', '--batch', '-l', '--load') ||
+    call.args.some(({ text }) => text.startsWith('+'))
+  ) {
+    call.report('runs_code', `${call.program} runs commands`);
+  }
+  call.writes(call.operands);
+};
+
+const rsync: Judge = (call) => {
+  const remote = call.operands.find(({ text }) => /^([\w.-]+@)?[\w.-]+::?[^\\]|^rsync:\/\//.test(text));
+  if (call.hasWord('-e', '--rsh', '--rsync-path'))
+    call.report('runs_code', 'rsync runs a program to connect');
+  if (remote !== undefined) call.report('sends_out', `rsync talks to ${remote.text}`, remote.span);
+  if (
+    call.has('--delete') ||
+    call.options.some(({ text }) => text.startsWith('--delete') || text === '--remove-source-files')
+  ) {
+    call.report('destroys', 'rsync deletes what the source does not have');
+  }
+  call.writes(call.operands.slice(-1).filter((arg) => arg !== remote));
+};
+
+export const fileTools: Readonly<Record<string, Judge>> = {
+  rm,
+  grm: rm,
+  unlink: (call) => removes(call, call.operands, false),
+  rmdir: (call) => removes(call, call.operands, true),
+  trash: (call) => removes(call, call.operands, false),
+  mv,
+  cp: copies,
+  gcp: copies,
+  ln: copies,
+  install: copies,
+  link: copies,
+  ...Object.fromEntries(
+    'touch mkdir mkfifo truncate tee sponge dos2unix unix2dos fallocate mktemp sd'
+      .split(' ')
+      .map((tool) => [tool, writesAll]),
+  ),
+  mktemp: (call) => call.report('local_write', 'mktemp makes a temporary file'),
+  split: (call) => call.writes(call.operands.slice(1)),
+  csplit: (call) => call.report('local_write', 'csplit writes files'),
+  patch: (call) => call.writes(call.operands.slice(0, 1)),
+  chmod: changesModes,
+  chown: changesModes,
+  chgrp: changesModes,
+  setfacl: changesModes,
+  tar,
+  bsdtar: tar,
+  gtar: tar,
+  dd,
+  zip,
+  unzip: unpacks,
+  '7z': unpacks,
+  unrar: unpacks,
+  ...Object.fromEntries(
+    'gzip gunzip bzip2 bunzip2 xz unxz zstd unzstd lz4 compress uncompress brotli'
+      .split(' ')
+      .map((tool) => [tool, compresses]),
+  ),
+  cpio: (call) => call.report('local_write', 'cpio writes files'),
+  shred,
+  wipe: shred,
+  srm: shred,
+  ...Object.fromEntries(
+    'vi vim nvim nano pico emacs ed ex micro joe code subl'.split(' ').map((tool) => [tool, editor]),
+  ),
+  rsync,
+};

@@ -1,0 +1,224 @@
+/**
+ * The guard for programs: a command is judged here, and runs where it belongs. What belongs on the host runs in this very
+ * process's user and folder, because a daemon that ran it would lend its rights to every client.
+ */
+
+import { randomBytes } from 'node:crypto';
+import { resolve } from 'node:path';
+import type { Asked, GuardParts, SandboxedRun, SandboxRunOptions } from '../guard/guard.ts';
+import type { GuardedCommand, GuardedInput } from '../guard/guarded-command.ts';
+import type { HostRun } from '../guard/host-run.ts';
+import { isSallyportError, type SallyportError } from '../protocol/errors.ts';
+import type { EvaluationView, GuardRecord, GuardResult } from '../protocol/guard.ts';
+import { type Approval, Approvals } from './approvals.ts';
+import { DaemonClient } from './client.ts';
+import { readClientEnvironment } from './config.ts';
+import type { ExecOutcome } from './outcome.ts';
+import { type Connection, Sandbox, type SandboxSpec } from './sandbox.ts';
+
+export type { GuardResult };
+/** A line of shell, a program with its arguments, or a tool of an agent. */
+export type GuardCommand = string | readonly string[] | { readonly tool: string; readonly args?: unknown };
+export type CommandEvaluation = EvaluationView;
+
+export interface GuardOptions {
+  /** Where it runs on the host. Absent: this program's folder. */
+  readonly cwd?: string;
+  /** 0: none. Default 300 000. */
+  readonly timeoutMs?: number;
+  /** More of the sandbox that it gets where it is not for the host; strict unless a profile is named. */
+  readonly sandbox?: SandboxSpec;
+  /** False: what needs a yes is rejected at once. */
+  readonly ask?: boolean;
+  /** At most 300 000: by then no answer is a no. */
+  readonly approvalTimeoutMs?: number;
+  /** Whose remembered approvals count. Absent: this program's own. */
+  readonly session?: string;
+  /** A question waits for somebody who answers it with `sally approve` or `sally deny`. */
+  readonly onPending?: (approval: Approval) => void;
+  readonly signal?: AbortSignal;
+}
+
+const defaultTimeoutMs = 300_000;
+const ownSession = `program ${randomBytes(8).toString('hex')}`;
+
+/** Judges a command and runs nothing. It needs no daemon. */
+export async function evaluate(
+  command: GuardCommand,
+  options: Pick<GuardOptions, 'cwd'> = {},
+): Promise<CommandEvaluation> {
+  const guarded = await readCommand(command);
+  const judged = (await judging(options.cwd))(guarded.text);
+  return { command: guarded.text, ...judged, reasons: [...judged.reasons] };
+}
+
+/** Judges a command and runs it where it belongs. Rejects where something failed that is not the command's. */
+export async function guard(
+  command: GuardCommand,
+  options: GuardOptions = {},
+  connection: Connection = {},
+): Promise<GuardResult> {
+  const { guardCommand } = await import('../guard/guard.ts');
+  const client = connection.client ?? new DaemonClient(connection);
+  try {
+    const guarded = await readCommand(command);
+    const parts = await guardParts(client, options, connection);
+    return await guardCommand(guarded, options.timeoutMs ?? defaultTimeoutMs, parts);
+  } finally {
+    if (connection.client === undefined) client.close();
+  }
+}
+
+/** For the command line: the same parts, some of which it replaces. */
+export async function guardParts(
+  client: DaemonClient,
+  options: GuardOptions,
+  connection: Connection = {},
+): Promise<GuardParts> {
+  const [{ runOnHost, findShell }, { recordRun }, { readGuardEnvironment }] = await Promise.all([
+    import('../guard/host-run.ts'),
+    import('../guard/record-run.ts'),
+    import('../guard/config.ts'),
+  ]);
+  const { variables } = readGuardEnvironment();
+  const cwd = resolve(options.cwd ?? '.');
+  const stateDir = connection.stateDir ?? readClientEnvironment().stateDir;
+  const cancel = options.signal === undefined ? {} : { signal: options.signal };
+  return {
+    judge: await judging(cwd),
+    ...(options.ask === false ? {} : { ask: (command) => askSomebody(client, command, cwd, options) }),
+    runInSandbox: (command, run) => runInSandbox(client, command, run, options),
+    runOnHost: (command, limits) => runOnHost(command, { cwd, environment: variables, ...limits, ...cancel }),
+    hasShell: () => findShell(variables, cwd) !== undefined,
+    otherEngine: async () => undefined,
+    record: (record) => recordRun(stateDir, record, (words) => postRecord(stateDir, words)),
+  };
+}
+
+async function readCommand(command: GuardCommand): Promise<GuardedCommand> {
+  const { readGuarded } = await import('../guard/guarded-command.ts');
+  if (typeof command === 'string') return readGuarded({ command });
+  return readGuarded(Array.isArray(command) ? { argv: command } : (command as GuardedInput));
+}
+
+async function judging(cwd: string | undefined): Promise<GuardParts['judge']> {
+  const [{ judge, readGuardRules }, { readGuardEnvironment }] = await Promise.all([
+    import('../guard/judge.ts'),
+    import('../guard/config.ts'),
+  ]);
+  const rules = await readGuardRules(readGuardEnvironment());
+  return (text) => judge(text, rules, resolve(cwd ?? '.'));
+}
+
+async function askSomebody(
+  client: DaemonClient,
+  { text }: GuardedCommand,
+  cwd: string,
+  { signal, onPending, session, approvalTimeoutMs }: GuardOptions,
+): Promise<Asked> {
+  const { id, state, by } = await new Approvals({ client }).ask(
+    {
+      command: text,
+      cwd,
+      session: session ?? ownSession,
+      ...(approvalTimeoutMs === undefined ? {} : { expiresInMs: approvalTimeoutMs }),
+    },
+    {
+      ...(signal === undefined ? {} : { signal }),
+      ...(onPending === undefined ? {} : { pending: onPending }),
+    },
+  );
+  return {
+    approved: state === 'approved',
+    id,
+    how: state === 'expired' ? 'not answered in time' : `${state} by ${by ?? 'nobody'}`,
+  };
+}
+
+async function runInSandbox(
+  client: DaemonClient,
+  command: GuardedCommand,
+  { timeoutMs, reason, made: onMade }: SandboxRunOptions,
+  { sandbox, signal }: GuardOptions,
+): Promise<SandboxedRun> {
+  const cancel = signal === undefined ? {} : { signal };
+  const { made, ...more } = await inStrictest(sandbox ?? {}, (profile) =>
+    Sandbox.create({ ...sandbox, profile, ephemeral: true, ...cancel }, { client }),
+  );
+  onMade();
+  try {
+    const run = made.exec(sandboxWords(command), { timeoutMs, reason, ...cancel });
+    return { ...(await ranInside(run)), engine: made.info.isolation.engine, ...more };
+  } finally {
+    // What it changed in a copy is what nobody wanted on the host. Where the engine went away the daemon removes it when it
+    // is back; how the command ended is what counts here.
+    await made.remove({ force: true }).catch(() => {});
+  }
+}
+
+interface GuardedSpec {
+  readonly profile?: 'standard' | 'strict' | undefined;
+  readonly workspace?: { readonly mode?: string | undefined } | undefined;
+  readonly egress?: object | undefined;
+}
+
+/**
+ * The strict profile, unless another one is named, or something is asked for that the strict one never gives. Where the engine
+ * cannot hold it the other one is still a sandbox, and better than none; whoever reads the result is told.
+ */
+export async function inStrictest<T>(
+  { profile, workspace, egress }: GuardedSpec,
+  make: (profile: 'standard' | 'strict') => Promise<T>,
+): Promise<{ readonly made: T; readonly note?: string }> {
+  if (profile !== undefined) return { made: await make(profile) };
+  const needsMore = egress !== undefined || (workspace !== undefined && workspace.mode !== 'readonly');
+  if (needsMore) return { made: await make('standard') };
+  try {
+    return { made: await make('strict') };
+  } catch (error) {
+    if (!isSallyportError(error, 'engine_unsupported') || error.details['field'] !== 'profile') throw error;
+    return { made: await make('standard'), note: `it had the standard profile: ${error.message}` };
+  }
+}
+
+export const sandboxWords = ({ argv, text }: GuardedCommand): readonly string[] => argv ?? ['sh', '-c', text];
+
+/** A program that is not there is the command's own failure, as it is on the host. */
+export async function ranInside(outcome: Promise<ExecOutcome>): Promise<HostRun> {
+  try {
+    const { stdout, stderr, exitCode, signal, timedOut, durationMs } = await outcome;
+    const { signalNumber } = await import('../lib/signals.ts');
+    const code = exitCode ?? 128 + (signal === undefined ? 0 : (signalNumber(signal) ?? 0));
+    return { stdout, stderr, exitCode: code, timedOut, durationMs };
+  } catch (error) {
+    if (!isSallyportError(error, 'exec_start_failed')) throw error;
+    return notStarted(error);
+  }
+}
+
+const ENOENT = 2;
+
+function notStarted(error: SallyportError): HostRun {
+  return {
+    stdout: '',
+    stderr: `${error.message}\n`,
+    exitCode: error.details['errno'] === ENOENT ? 127 : 126,
+    timedOut: false,
+    durationMs: 0,
+  };
+}
+
+/** False: no daemon runs, and none is started for a line in a log. */
+async function postRecord(stateDir: string, record: GuardRecord): Promise<boolean> {
+  const client = new DaemonClient({ stateDir, startDaemon: false, anyEngine: true });
+  try {
+    await client.json('POST', '/v1/guard/records', { body: record });
+    return true;
+  } catch (error) {
+    const isGone = ['daemon_unreachable', 'daemon_gone', 'daemon_stopping'] as const;
+    if (isGone.some((code) => isSallyportError(error, code))) return false;
+    throw error;
+  } finally {
+    client.close();
+  }
+}

@@ -1,0 +1,230 @@
+/** What somebody inside a box of bubblewrap tries first. Each denial is the kernel's answer, read by a program inside. */
+
+import { execFile } from 'node:child_process';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { keeperBinaryPath } from '../../src/porter/binary.ts';
+import { nativeArchitecture } from '../support/porter-child.ts';
+import { commandExists, isRoot, requirement, requiresRoot } from '../support/requires.ts';
+import { openSandboxes, runInSandbox } from '../support/sandboxes.ts';
+
+const isThere = requirement('bubblewrap and python3', commandExists('bwrap') && commandExists('python3'), {
+  possible: process.platform === 'linux',
+});
+
+/** One line for each attempt: its name, and what the kernel said. */
+const attempts = (hostPid: number, hostSocket: string): string => `
+import ctypes, errno, fcntl, os, platform, signal, socket, struct
+libc = ctypes.CDLL(None, use_errno=True)
+ARM = platform.machine() == 'aarch64'
+def said(result):
+    return 'done' if result >= 0 else errno.errorcode[ctypes.get_errno()]
+def call(name, x86, arm, *arguments):
+    values = [ctypes.c_char_p(each) if isinstance(each, bytes) else ctypes.c_long(each) for each in arguments]
+    print(name, said(libc.syscall(ctypes.c_long(arm if ARM else x86), *values)))
+def tried(name, act):
+    try:
+        act()
+        print(name, 'done')
+    except OSError as error:
+        print(name, errno.errorcode[error.errno])
+def write_to(path):
+    with open(path, 'r+') as file:
+        file.write('0')
+REMOUNT_BIND = 0x1020
+call('remount', 165, 40, b'none', b'/usr', b'', REMOUNT_BIND, 0)
+call('mount-host', 165, 40, b'/dev/vda', b'/tmp', b'ext4', 0, 0)
+call('mount-proc', 165, 40, b'proc', b'/tmp', b'proc', 0, 0)
+call('umount', 166, 39, b'/usr', 0)
+call('pivot', 155, 41, b'/tmp', b'/tmp')
+call('chroot', 161, 51, b'/tmp')
+call('new-user', 272, 97, 0x10000000)
+call('new-mounts', 272, 97, 0x20000)
+call('enter', 308, 268, 0, 0)
+call('clone-user', 56, 220, 0x10000000 | 17, 0, 0, 0, 0)
+call('clone3', 435, 435, 0, 0)
+call('keyctl', 250, 219, 0, 0, 0, 0, 0)
+call('add-key', 248, 217, b'user', b'name', b'value', 5, -2)
+call('bpf', 321, 280, 0, 0, 0)
+call('perf', 298, 241, 0, 0, 0, 0, 0)
+call('io-uring', 425, 425, 8, 0)
+call('userfaultfd', 323, 282, 0)
+call('by-handle', 304, 265, 0, 0, 0)
+call('mount-api', 430, 430, b'ext4', 0)
+call('listmount', 458, 458, 0, 0, 0, 0)
+call('module', 175, 105, 0, 0, b'')
+call('hostname', 170, 161, b'other', 5)
+call('clock', 227, 112, 0, 0)
+call('kernel-log', 103, 116, 3, 0, 0)
+call('personality', 135, 92, 0x0040000)
+call('future', 1000, 1000)
+call('ptrace-outside', 101, 117, 16, ${hostPid}, 0, 0)
+tried('signal-outside', lambda: os.kill(${hostPid}, 0))
+tried('see-outside', lambda: os.stat('/proc/${hostPid}/status'))
+tried('become-root', lambda: os.setuid(0))
+tried('core-pattern', lambda: write_to('/proc/sys/kernel/core_pattern'))
+tried('ip-forward', lambda: write_to('/proc/sys/net/ipv4/ip_forward'))
+tried('unprivileged-ports', lambda: write_to('/proc/sys/net/ipv4/ip_unprivileged_port_start'))
+tried('max-namespaces', lambda: write_to('/proc/sys/user/max_user_namespaces'))
+tried('sysrq', lambda: write_to('/proc/sysrq-trigger'))
+tried('write-usr', lambda: open('/usr/planted', 'w'))
+tried('write-etc', lambda: open('/etc/planted', 'w'))
+tried('write-porter', lambda: open('/.sallyport/porter', 'r+'))
+tried('open-porter', lambda: os.chmod('/.sallyport/porter', 0o777))
+tried('write-limits', lambda: open('/sys/fs/cgroup/memory/memory.limit_in_bytes', 'r+'))
+tried('device', lambda: os.mknod('/tmp/disk', 0o60600, os.makedev(8, 0)))
+tried('terminal', lambda: open('/dev/tty', 'r+'))
+tried('type-ahead', lambda: fcntl.ioctl(0, 0x5412, b'x'))
+tried('porter-memory', lambda: open('/proc/1/mem', 'rb'))
+tried('porter-files', lambda: os.listdir('/proc/1/fd'))
+tried('porter-root', lambda: os.listdir('/proc/1/root'))
+tried('vsock', lambda: socket.socket(40, socket.SOCK_STREAM))
+tried('packets', lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW))
+tried('host-socket', lambda: socket.socket(socket.AF_UNIX).connect('\\0${hostSocket}'))
+print('files', ','.join(sorted(os.listdir('/'))))
+print('homes', ','.join(os.listdir('/home')))
+print('run', ','.join(os.listdir('/run')), ','.join(os.listdir('/var')))
+print('devices', ','.join(sorted(os.listdir('/dev'))))
+print('open', len([n for n in os.listdir('/proc/self/fd')]) - 1)
+print('secrets', [p for p in ('/etc/shadow', '/etc/sudoers', '/etc/ssh', '/root', '/etc/machine-id') if os.path.exists(p)])
+print('processes', sorted(int(p) for p in os.listdir('/proc') if p.isdigit())[0])
+print('suid', [l.split()[4] for l in open('/proc/self/mountinfo') if 'nosuid' not in l.split()[5]])
+`;
+
+function answers(text: string): Readonly<Record<string, string>> {
+  const lines = text.trim().split('\n');
+  return Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.indexOf(' ')), line.slice(line.indexOf(' ') + 1)]),
+  );
+}
+
+/** In the network namespace of the host, where a box has no way to it. */
+async function abstractSocket(): Promise<string> {
+  const name = `sallyport-escape-${process.pid}`;
+  const server = createServer((socket) => socket.destroy());
+  await new Promise<void>((resolve) => server.listen(`\0${name}`, resolve));
+  onTestFinished(() => void server.close());
+  return name;
+}
+
+const denied: Readonly<Record<string, string>> = {
+  remount: 'EPERM',
+  'mount-host': 'EPERM',
+  'mount-proc': 'EPERM',
+  umount: 'EPERM',
+  pivot: 'EPERM',
+  chroot: 'EPERM',
+  'new-user': 'EPERM',
+  'new-mounts': 'EPERM',
+  enter: 'EPERM',
+  'clone-user': 'EPERM',
+  clone3: 'ENOSYS',
+  keyctl: 'EPERM',
+  'add-key': 'EPERM',
+  bpf: 'EPERM',
+  perf: 'EPERM',
+  'io-uring': 'EPERM',
+  userfaultfd: 'EPERM',
+  'by-handle': 'EPERM',
+  'mount-api': 'EPERM',
+  listmount: 'EPERM',
+  module: 'EPERM',
+  hostname: 'EPERM',
+  clock: 'EPERM',
+  'kernel-log': 'EPERM',
+  personality: 'EPERM',
+  future: 'ENOSYS',
+  vsock: 'EAFNOSUPPORT',
+};
+
+describe.runIf(isThere)('[C4] inside a box of bubblewrap', () => {
+  test('no attempt leads out', async () => {
+    const { make } = await openSandboxes({ on: 'bubblewrap' });
+    const box = await make();
+    const script = attempts(process.pid, await abstractSocket());
+    const { stdout, stderr } = await runInSandbox(box, ['python3', '-c', script]);
+    const found = answers(stdout.data);
+    expect(stderr.data).toBe('');
+    expect(found).toMatchObject({
+      ...denied,
+      'ptrace-outside': 'ESRCH',
+      'signal-outside': 'ESRCH',
+      'see-outside': 'ENOENT',
+      'become-root': 'EINVAL',
+      'core-pattern': 'EACCES',
+      'ip-forward': 'EACCES',
+      'unprivileged-ports': 'EACCES',
+      'max-namespaces': 'EACCES',
+      'write-usr': 'EROFS',
+      'write-etc': 'EROFS',
+      'write-porter': 'EACCES',
+      'open-porter': 'EROFS',
+      device: 'EPERM',
+      terminal: 'ENXIO',
+      'porter-memory': 'EACCES',
+      'porter-files': 'EACCES',
+      'porter-root': 'EACCES',
+      packets: 'EAFNOSUPPORT',
+      'host-socket': 'ECONNREFUSED',
+      homes: 'sally',
+      run: ' tmp',
+      open: '3',
+      secrets: '[]',
+      processes: '1',
+      suid: '[]',
+    });
+    expect(found['type-ahead']).not.toBe('done');
+    expect(found['sysrq']).not.toBe('done');
+    expect(found['write-limits']).toBe(isRoot ? 'EACCES' : 'ENOENT');
+    expect(found['files']).not.toMatch(/root|boot|srv|mnt|opt|media/);
+    expect(found['devices']).toBe(
+      'console,core,fd,full,null,ptmx,pts,random,shm,stderr,stdin,stdout,tty,urandom,zero'
+        .split(',')
+        .filter((name) => found['devices']?.split(',').includes(name))
+        .join(','),
+    );
+    expect(await readdir('/usr')).not.toContain('planted');
+  });
+
+  test('the seccomp program of the box denies by itself, without the one that porter adds', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'sallyport-keeper-'));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const script = attempts(process.pid, 'nobody');
+    const { stdout } = await promisify(execFile)(keeperBinaryPath(nativeArchitecture), [
+      `--folder=${folder}`,
+      ...(isRoot ? ['--user=64999:64999'] : []),
+      '--',
+      '/usr/bin/bwrap',
+      ...'--unshare-user --unshare-pid --unshare-ipc --ro-bind / / --proc /proc --dev /dev --tmpfs /tmp'.split(
+        ' ',
+      ),
+      ...'--seccomp 5 --json-status-fd 4 --'.split(' '),
+      'python3',
+      '-c',
+      script,
+    ]);
+    expect(answers(stdout)).toMatchObject(denied);
+    expect(await readFile(join(folder, 'status'), 'utf8')).toMatch(/keeper-pid.*\n.*child-pid/);
+  });
+
+  test.runIf(requiresRoot())('root never starts bubblewrap as root', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'sallyport-keeper-'));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const keeper = async (...options: readonly string[]) =>
+      await promisify(execFile)(keeperBinaryPath(nativeArchitecture), [
+        `--folder=${folder}`,
+        ...options,
+        '--',
+        '/usr/bin/id',
+        '-u',
+      ]);
+    for (const options of [[], ['--user=0:0'], ['--user=1000:0'], ['--user=0:1000'], ['--user=1000']]) {
+      await expect(keeper(...options)).rejects.toMatchObject({ code: 125, stdout: '' });
+    }
+    expect((await keeper('--user=64999:64998')).stdout).toBe('64999\n');
+  });
+});
