@@ -2,12 +2,12 @@
 
 import { SallyportError } from '../protocol/errors.ts';
 
-const agents: readonly string[] = ['claude', 'codex'];
+const agents: readonly string[] = ['claude', 'codex', 'opencode'];
 
 export function refuseAgent(command: readonly string[]): void {
   const [program = ''] = command;
   if (!agents.includes(program)) return;
-  throw new SallyportError('usage', `${program} is an agent: \`sally agent ${program}\` will run it`, {
-    advice: `That verb is not there yet. Where your image has it, name it by its path: sally run --image … -- /usr/local/bin/${program}`,
+  throw new SallyportError('usage', `${program} is an agent, with an image, tokens and rules of its own`, {
+    advice: `Run it with \`sally agent ${program}\`. Where your image has it, name it by its path: sally run --image … -- /usr/local/bin/${program}`,
   });
 }

@@ -4,14 +4,19 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline/promises';
 
 export async function askYesNo(question: string, signal: AbortSignal): Promise<boolean> {
+  return /^y(es)?$/i.test(await askLine(`${question} [y/N] `, signal));
+}
+
+/** What was typed, without the spaces around it. The end of the input, or giving up, is nothing. */
+export async function askLine(question: string, signal: AbortSignal): Promise<string> {
   // Not in terminal mode: there Ctrl-C would end the question and never become the signal that ends the work.
   const lines = createInterface({ input: process.stdin, output: process.stderr, terminal: false });
   try {
     const ended = once(lines, 'close').then(() => '');
-    const answer = await Promise.race([lines.question(`sally: ${question} [y/N] `, { signal }), ended]);
-    return /^y(es)?$/i.test(answer.trim());
+    const answer = await Promise.race([lines.question(`sally: ${question}`, { signal }), ended]);
+    return answer.trim();
   } catch {
-    return false;
+    return '';
   } finally {
     lines.close();
   }

@@ -136,7 +136,7 @@ describe('completion', () => {
   const { root } = program(new SignalDesk(never), registerAll);
   it.each([
     [['ver'], { words: ['verify', 'version'] }],
-    [['p'], { words: ['ps', 'pause', 'prune'] }],
+    [['p'], { words: ['ps', 'pause', 'prune', 'ports', 'provision'] }],
     [['__'], { words: [] }],
     [['daemon', 's'], { words: ['start', 'stop', 'status'] }],
     [['create', '--workspace-mode', ''], { words: ['live', 'readonly', 'copy'] }],

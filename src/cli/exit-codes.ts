@@ -18,10 +18,13 @@ export const exitCode = {
 const usageErrors: ReadonlySet<ErrorCode> = new Set([
   'usage',
   'refused_by_policy',
+  'secret_invalid',
   'request_invalid',
   'spec_invalid',
   'config_invalid',
   'project_not_approved',
+  'dockerfile_invalid',
+  'egress_rule_invalid',
 ]);
 
 export function exitCodeFor(error: unknown, verb: 'plain' | 'passThrough'): number {

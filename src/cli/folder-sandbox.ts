@@ -26,7 +26,9 @@ export async function folderSandbox(
   } catch (error) {
     if (!isSallyportError(error, 'sandbox_not_found')) throw error;
   }
-  const made = await makeSandbox(calls, { spec: { ...spec, name }, reuse: true }, context);
+  const made = await makeSandbox(calls, { spec: { ...spec, name }, reuse: true }, context, {
+    approve: request.approve === true,
+  });
   note(`made sandbox ${made.name} for this folder`);
   return made.name;
 }

@@ -8,7 +8,9 @@ import { SallyportError } from '../protocol/errors.ts';
 import type { ExecInput } from '../protocol/requests.ts';
 import { ExecProcess } from '../sdk/exec-process.ts';
 import type { CliContext, Interruption } from './context.ts';
+import { DenialSummary } from './denial-summary.ts';
 import { exitCodeOf } from './exec-outcome.ts';
+import { exitCode } from './exit-codes.ts';
 import type { SandboxCalls } from './sandbox-calls.ts';
 import { feedTerminal, ownTerminalSize } from './terminal.ts';
 
@@ -34,7 +36,12 @@ export async function runForeground(
   calls: SandboxCalls,
   box: string,
   command: Omit<ExecInput, 'stdin' | 'tty' | 'background'>,
-  options: StreamOptions,
+  options: StreamOptions & {
+    /** It goes with its command. */
+    readonly ephemeral?: boolean;
+    /** The sandbox has no such program. */
+    readonly notThere?: () => void;
+  },
   context: CliContext,
 ): Promise<number> {
   const stdin = wantsInput(options);
@@ -51,6 +58,8 @@ export async function runForeground(
     owned: true,
     stdin,
   });
+  const denials =
+    view.gated === true ? new DenialSummary(calls, view.sandbox_id, view.denied_before ?? []) : undefined;
   const interrupted = forwardSignals(running, context);
   const stopFeeding = !stdin ? () => {} : options.tty === true ? feedTerminal(running) : feedInput(running);
   try {
@@ -59,7 +68,10 @@ export async function runForeground(
       pump(running.stdout, process.stdout),
       pump(running.stderr, process.stderr),
     ]);
-    return interrupted.code() ?? exitCodeOf(ended);
+    await denials?.print(options.ephemeral === true);
+    const code = interrupted.code() ?? exitCodeOf(ended);
+    if (ended.state === 'refused' && code === exitCode.notFound) options.notThere?.();
+    return code;
   } finally {
     stopFeeding();
     interrupted.stop();

@@ -3,6 +3,8 @@
  * this process: the daemon installs nothing.
  */
 
+import { lstatSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { isSallyportError } from '../protocol/errors.ts';
 import type { CreateInput } from '../protocol/requests.ts';
 import type { SandboxView } from '../protocol/views.ts';
@@ -18,34 +20,101 @@ const patienceMs = 400;
 
 export async function makeSandbox(
   calls: SandboxCalls,
-  body: CreateInput,
+  given: CreateInput,
   context: CliContext,
+  options: {
+    readonly approve?: boolean /** Others write to the terminal meanwhile. */;
+    readonly quiet?: true;
+  } = {},
 ): Promise<SandboxView> {
+  const body = await withEngine(given, context, () => withApproval(calls, given, options, context));
+  if (options.quiet === true) return await create(calls, body, undefined, context);
   const line = progressLine();
+  const accepted: AcceptedId = {};
   try {
-    return await create(calls, body, line, context);
+    return await withEngine(given, context, () => create(calls, body, line, context, accepted));
   } catch (error) {
     if (!isSallyportError(error, 'image_missing') || body.spec?.image !== undefined) throw error;
-    await makeBaseImage(line, context);
-    return await create(calls, body, line, context);
+    await makeImage(body.spec?.agent, line, context);
+    // The one that failed for the lack of it holds the name, unless it goes by itself.
+    return (await made(calls, accepted.id, context)) ?? (await create(calls, body, line, context));
   } finally {
     line.done();
   }
 }
 
+/** Of the sandbox of the last attempt. */
+interface AcceptedId {
+  id?: string;
+}
+
+/** What failed is made now. Undefined: it is not there any more. */
+async function made(
+  calls: SandboxCalls,
+  id: string | undefined,
+  { signal }: CliContext,
+): Promise<SandboxView | undefined> {
+  if (id === undefined) return undefined;
+  try {
+    const ready = await calls.change(id, 'ensure', {}, { signal });
+    await showNotes(calls, ready);
+    return ready;
+  } catch (error) {
+    if (isSallyportError(error, 'sandbox_not_found')) return undefined;
+    throw error;
+  }
+}
+
+/** Where only a weaker engine is here: whoever named it, or is asked and says yes, has chosen it, and is not asked again. */
+async function withEngine<T>({ spec }: CreateInput, context: CliContext, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!isSallyportError(error, 'engine_not_chosen')) throw error;
+    const { chooseWeakerEngine } = await import('./choose-engine.ts');
+    if (!(await chooseWeakerEngine(error, spec?.engine, context))) throw error;
+    return await work();
+  }
+}
+
+export function hasDockerfile(folder: string): boolean {
+  return lstatSync(join(folder, 'Dockerfile.sallyport'), { throwIfNoEntry: false }) !== undefined;
+}
+
+/** A workspace with a Dockerfile of ours: what it asks for is approved before anything is made. */
+async function withApproval(
+  calls: SandboxCalls,
+  body: CreateInput,
+  options: { readonly approve?: boolean },
+  context: CliContext,
+): Promise<CreateInput> {
+  const { image, workspace, build } = body.spec ?? {};
+  if (image !== undefined || workspace === undefined) return body;
+  if (!hasDockerfile(workspace.path)) return body;
+  const { approveDockerfile } = await import('./approve-dockerfile.ts');
+  const project = { folder: resolve(workspace.path), ...(build === undefined ? {} : { build }) };
+  const approved = await approveDockerfile(calls.client, project, options.approve === true, context);
+  return approved === undefined ? body : { ...body, approved_dockerfile: approved };
+}
+
 async function create(
   calls: SandboxCalls,
   body: CreateInput,
-  line: ProgressLine,
+  line: ProgressLine | undefined,
   { signal }: CliContext,
+  tell: AcceptedId = {},
 ): Promise<SandboxView> {
   const accepted = await calls.create(body, { signal });
   const { id } = accepted;
+  tell.id = id;
   const watching = new AbortController();
-  const timer = setTimeout(() => void follow(calls, id, line, watching.signal), patienceMs);
+  const timer =
+    line === undefined
+      ? undefined
+      : setTimeout(() => void follow(calls, id, line, watching.signal), patienceMs);
   try {
     const ready = accepted.state === 'READY' ? accepted : await calls.ready(id, { signal });
-    if (mayHaveNotes(body)) await showNotes(calls, ready);
+    if (line !== undefined && mayHaveNotes(body)) await showNotes(calls, ready);
     return ready;
   } catch (error) {
     // Whoever gave up does not want it any more; one that was there before stays.
@@ -74,10 +143,11 @@ async function follow(
   }
 }
 
-/** What policy remarks on has to do with what of the host is inside, and with the user. */
+/** What is remarked on has to do with what of the host is inside, with the user, and with who is beside it. */
 function mayHaveNotes({ spec = {} }: CreateInput): boolean {
-  const { workspace, mounts, builtin_tools: tools, user } = spec;
-  return [workspace, mounts, tools, user].some((field) => field !== undefined);
+  const { workspace, mounts, builtin_tools: tools, user, ports } = spec;
+  const { required_services: required, optional_services: optional } = spec;
+  return [workspace, mounts, tools, user, ports, required, optional].some((field) => field !== undefined);
 }
 
 async function showNotes(calls: SandboxCalls, { id, sequence }: SandboxView): Promise<void> {
@@ -86,6 +156,14 @@ async function showNotes(calls: SandboxCalls, { id, sequence }: SandboxView): Pr
     if (event.type === 'sandbox.note') note(event.message);
     if (event.sequence >= sequence) watching.abort();
   }
+}
+
+/** That of the agent, if it is one of ours; else the base image. */
+async function makeImage(agent: string | undefined, line: ProgressLine, context: CliContext): Promise<void> {
+  if (agent === undefined) return await makeBaseImage(line, context);
+  line.done();
+  const { makeTemplateImage } = await import('./made-image.ts');
+  await makeTemplateImage(agent, { rebuild: false }, context.signal);
 }
 
 async function makeBaseImage(line: ProgressLine, { signal }: CliContext): Promise<void> {

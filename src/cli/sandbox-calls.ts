@@ -1,10 +1,22 @@
 /** The daemon's routes as the verbs call them: paths, types, and what may have been meant by a name that is not there. */
 
 import { closest } from '../lib/closest.ts';
+import type { Progress } from '../lib/progress.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
-import type { CreateInput, ExecInput } from '../protocol/requests.ts';
-import type { ExecResultView, ExecView, SandboxView, StatsView, VerifyView } from '../protocol/views.ts';
+import type { CreateInput, ExecInput, NetChangeInput } from '../protocol/requests.ts';
+import type {
+  ExecResultView,
+  ExecView,
+  NetView,
+  PortView,
+  PreviewView,
+  ProvisionSourceView,
+  SandboxView,
+  StatsView,
+  VerifyView,
+} from '../protocol/views.ts';
 import { DaemonClient, segment } from '../sdk/client.ts';
+import { type ProgressLine, progressLine } from './progress-line.ts';
 
 interface Cancel {
   readonly signal?: AbortSignal;
@@ -14,10 +26,20 @@ const all = '/v1/sandboxes';
 const one = (box: string): string => `${all}/${segment(box)}`;
 const execAt = (box: string, exec: string): string => `${one(box)}/execs/${segment(exec)}`;
 
+/** An engine that has to be started first takes its time: then it is said what is done. */
+function engineProgress(): Progress {
+  let line: ProgressLine | undefined;
+  return (event) => {
+    line ??= progressLine();
+    if (event.step === 'engine-ready') line.done();
+    else line.report(event);
+  };
+}
+
 export class SandboxCalls {
   readonly client: DaemonClient;
 
-  constructor(client: DaemonClient = new DaemonClient()) {
+  constructor(client: DaemonClient = new DaemonClient({ onProgress: engineProgress() })) {
     this.client = client;
   }
 
@@ -67,6 +89,55 @@ export class SandboxCalls {
     return await this.#of(box, this.client.json<VerifyView>('GET', `${one(box)}/verify`, cancel));
   }
 
+  async net(box: string, cancel: Cancel = {}): Promise<NetView> {
+    return await this.#of(box, this.client.json<NetView>('GET', `${one(box)}/net`, cancel));
+  }
+
+  async changeNet(box: string, body: NetChangeInput, cancel: Cancel = {}): Promise<NetView> {
+    return await this.#of(box, this.client.json<NetView>('POST', `${one(box)}/net`, { body, ...cancel }));
+  }
+
+  async ports(box: string, cancel: Cancel = {}): Promise<readonly PortView[]> {
+    const call = this.client.json<{ ports: PortView[] }>('GET', `${one(box)}/ports`, cancel);
+    return (await this.#of(box, call)).ports;
+  }
+
+  async publish(box: string, port: string, cancel: Cancel = {}): Promise<PortView> {
+    return await this.#of(
+      box,
+      this.client.json<PortView>('POST', `${one(box)}/ports`, { body: { port }, ...cancel }),
+    );
+  }
+
+  async unpublish(box: string, host: number, cancel: Cancel = {}): Promise<void> {
+    await this.#of(box, this.client.json('DELETE', `${one(box)}/ports/${host}`, cancel));
+  }
+
+  async openPreview(
+    box: string,
+    body: { readonly port: number; readonly path?: string; readonly ttl_ms?: number },
+    cancel: Cancel = {},
+  ): Promise<PreviewView> {
+    return await this.#of(
+      box,
+      this.client.json<PreviewView>('POST', `${one(box)}/previews`, { body, ...cancel }),
+    );
+  }
+
+  async previews(box: string, cancel: Cancel = {}): Promise<readonly PreviewView[]> {
+    const path = `${one(box)}/previews`;
+    return (await this.#of(box, this.client.json<{ previews: PreviewView[] }>('GET', path, cancel))).previews;
+  }
+
+  async endPreview(box: string, id: string, cancel: Cancel = {}): Promise<void> {
+    await this.#of(box, this.client.json('DELETE', `${one(box)}/previews/${segment(id)}`, cancel));
+  }
+
+  async provisionSource(box: string, cancel: Cancel = {}): Promise<ProvisionSourceView> {
+    const path = `${one(box)}/provision-source`;
+    return await this.#of(box, this.client.json<ProvisionSourceView>('GET', path, cancel));
+  }
+
   async exec(box: string, body: ExecInput, cancel: Cancel = {}): Promise<ExecView> {
     return await this.#of(box, this.client.json<ExecView>('POST', `${one(box)}/execs`, { body, ...cancel }));
   }
@@ -92,10 +163,28 @@ export class SandboxCalls {
     box: string,
     exec: string,
     query: { readonly stream: 'stdout' | 'stderr' | 'output'; readonly follow?: boolean },
-    { signal }: Cancel = {},
+    cancel: Cancel = {},
+  ): AsyncGenerator<Buffer> {
+    yield* this.#bytes(`${execAt(box, exec)}/logs`, query, cancel);
+  }
+
+  /** Of a service; `tail` counts lines. */
+  async *serviceLogs(
+    box: string,
+    service: string,
+    query: { readonly tail?: number; readonly follow?: boolean },
+    cancel: Cancel = {},
+  ): AsyncGenerator<Buffer> {
+    yield* this.#bytes(`${one(box)}/services/${encodeURIComponent(service)}/logs`, query, cancel);
+  }
+
+  async *#bytes(
+    path: string,
+    query: Readonly<Record<string, string | number | boolean>>,
+    { signal }: Cancel,
   ): AsyncGenerator<Buffer> {
     const cancel = signal === undefined ? {} : { signal };
-    const answer = await this.client.open('GET', `${execAt(box, exec)}/logs`, { query, ...cancel });
+    const answer = await this.client.open('GET', path, { query, ...cancel });
     const stop = (): void => void answer.destroy();
     signal?.addEventListener('abort', stop, { once: true });
     try {

@@ -16,19 +16,27 @@ export const socketAuthentication: Authenticate = () => {};
 export function tokenAuthentication(token: string): Authenticate {
   const expected = digest(token);
   return (request) => {
-    const host = request.headers.host ?? '';
-    // SECURITY: a name that an attacker's DNS points to this machine would make his page same-origin with the daemon.
-    if (!isOwnHost(host)) throw new SallyportError('origin_refused', 'the Host header is no address');
-    const { origin, authorization = '' } = request.headers;
-    if (origin !== undefined && origin !== `http://${host}`) {
-      throw new SallyportError('origin_refused', 'the request comes from a page of another origin');
-    }
-    const [, given = ''] = /^Bearer ([\x21-\x7e]{1,200})$/.exec(authorization) ?? [];
+    requireOwnOrigin(request);
     // SECURITY: digests, so that neither length nor content decides how long the comparison takes.
-    if (!timingSafeEqual(digest(given), expected)) {
+    if (!timingSafeEqual(digest(bearerToken(request)), expected)) {
       throw new SallyportError('unauthenticated', 'the token is missing or wrong');
     }
   };
+}
+
+/** For every port of this machine that answers more than a page. */
+export function requireOwnOrigin({ headers }: Pick<IncomingMessage, 'headers'>): void {
+  const { host = '', origin } = headers;
+  // SECURITY: a name that an attacker's DNS points to this machine would make his page same-origin with the daemon.
+  if (!isOwnHost(host)) throw new SallyportError('origin_refused', 'the Host header is no address');
+  if (origin !== undefined && origin !== `http://${host}`) {
+    throw new SallyportError('origin_refused', 'the request comes from a page of another origin');
+  }
+}
+
+/** Empty where there is none. */
+export function bearerToken({ headers }: Pick<IncomingMessage, 'headers'>): string {
+  return /^Bearer ([\x21-\x7e]{1,200})$/.exec(headers.authorization ?? '')?.[1] ?? '';
 }
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();

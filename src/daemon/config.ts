@@ -1,8 +1,10 @@
 /** What the process environment says to the daemon, read once at the edge and passed on as plain data. */
 
+import { Resolver } from 'node:dns';
+import { delimiter, isAbsolute } from 'node:path';
 import { parseDuration } from '../lib/durations.ts';
 import { type StateLocation, stateLocation } from '../lib/state-location.ts';
-import { hashEngineEnvironment } from '../protocol/engine-environment.ts';
+import { type EngineName, engineNames, hashEngineEnvironment } from '../protocol/engine-environment.ts';
 import { SallyportError } from '../protocol/errors.ts';
 
 export interface CrashPoint {
@@ -13,10 +15,20 @@ export interface CrashPoint {
 
 export interface DaemonConfig extends StateLocation {
   readonly engineEnvironment: string;
+  /** As the environment says. */
+  readonly engine: EngineName;
   /** Without a client and without a sandbox that runs for this long, the daemon stops. */
   readonly idleMs: number;
   /** Where the user's SSH agent is. */
   readonly sshAgentPath?: string;
+  /** Whom the gate asks for names; absent: the resolvers of this machine. */
+  readonly dnsServers?: readonly string[];
+  /** A file of certificates that servers behind the gate may be signed by, besides those of the system. */
+  readonly extraRoots?: string;
+  /** Where programs are that the daemon starts. */
+  readonly programFolders: readonly string[];
+  /** Settings of the user for the Tor client that the daemon starts. */
+  readonly torSettings?: string;
   /** For tests of recovery: where the process kills itself. */
   readonly crashAt?: CrashPoint;
 }
@@ -30,13 +42,30 @@ export function readStateLocation(env: NodeJS.ProcessEnv = process.env): StateLo
 export function readDaemonConfig(env: NodeJS.ProcessEnv = process.env): DaemonConfig {
   const crashAt = env['SALLYPORT_CRASH_AT'];
   const sshAgentPath = env['SSH_AUTH_SOCK'];
+  const dnsServers = env['SALLYPORT_DNS_SERVERS'];
+  const extraRoots = env['SALLYPORT_EXTRA_CA_CERTS'];
+  const torSettings = env['SALLYPORT_TOR_CONFIG'];
   return {
     ...stateLocation(env),
     engineEnvironment: hashEngineEnvironment(env),
+    engine: readEngineName(env['SALLYPORT_ENGINE']),
     idleMs: readIdle(env['SALLYPORT_DAEMON_IDLE']),
     ...(sshAgentPath === undefined ? {} : { sshAgentPath }),
+    ...(dnsServers === undefined || dnsServers === '' ? {} : { dnsServers: readServers(dnsServers) }),
+    ...(extraRoots === undefined || extraRoots === '' ? {} : { extraRoots }),
+    programFolders: [...(env['PATH'] ?? '').split(delimiter).filter(isAbsolute), '/usr/bin', '/usr/sbin'],
+    ...(torSettings === undefined || torSettings === '' ? {} : { torSettings }),
     ...(crashAt === undefined || crashAt === '' ? {} : { crashAt: readCrashPoint(crashAt) }),
   };
+}
+
+function readEngineName(value: string | undefined): EngineName {
+  if (value === undefined || value === '') return 'auto';
+  const name = engineNames.find((known) => known === value);
+  if (name !== undefined) return name;
+  throw new SallyportError('usage', `SALLYPORT_ENGINE is ${JSON.stringify(value)}, which is no engine`, {
+    advice: `Write one of ${engineNames.join(', ')}.`,
+  });
 }
 
 function readIdle(value: string | undefined): number {
@@ -51,6 +80,19 @@ function readIdle(value: string | undefined): number {
       advice: 'Write it like 30s, 10m, or never.',
     },
   );
+}
+
+function readServers(value: string): readonly string[] {
+  const servers = value.split(',').map((server) => server.trim());
+  try {
+    new Resolver().setServers(servers);
+    return servers;
+  } catch (cause) {
+    throw new SallyportError('usage', `SALLYPORT_DNS_SERVERS is ${JSON.stringify(value)}`, {
+      advice: 'Write addresses with a comma between them, such as 10.0.0.53,127.0.0.1:5353.',
+      cause,
+    });
+  }
 }
 
 function readCrashPoint(value: string): CrashPoint {

@@ -11,27 +11,38 @@ import type { BoxRequest } from '../protocol/box.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import type { SandboxState } from '../protocol/states.ts';
 import type { HealthView } from '../protocol/views.ts';
+import type { BoxHome } from '../sandboxes/ports.ts';
 import { type ListenAddress, socketAuthentication, tokenAuthentication } from './auth.ts';
 import { DaemonMetrics } from './daemon-metrics.ts';
+import type { DescribedBox } from './engine-parts.ts';
 import { execStreamRoute } from './exec-stream.ts';
 import { HttpServer } from './http-server.ts';
 import { IdleStop } from './idle-stop.ts';
+import type { ImageSurface } from './image-surface.ts';
+import type { InnerAnswer, InnerCall } from './inner-call.ts';
 import type { Logger } from './logger.ts';
+import type { McpEndpoint } from './mcp/mcp-endpoint.ts';
 import { openApi } from './openapi.ts';
+import type { Previews } from './previews/previews.ts';
 import { RecentCreates } from './recent-creates.ts';
 import { Router } from './router.ts';
 import { allRoutes } from './routes/all.ts';
-import type { SandboxesSurface } from './surface.ts';
+import type { GuardSurface, SandboxesSurface, SecretsSurface } from './surface.ts';
 
 export interface DaemonParts {
   readonly sandboxes: SandboxesSurface;
+  readonly secrets: SecretsSurface;
+  readonly images: ImageSurface;
+  readonly previews: Previews;
+  readonly guard: GuardSurface;
+  readonly mcp: McpEndpoint;
   readonly log: Logger;
   readonly version: string;
   readonly owner: string;
   readonly engineEnvironment: string;
-  readonly engine: { readonly endpoint: string; readonly version: string };
+  readonly engine: { readonly name: string; readonly endpoint: string; readonly version: string };
   readonly idleMs: number;
-  readonly describeBox: (box: BoxRequest) => { readonly request: unknown; readonly docker_run: string };
+  readonly describeBox: (box: BoxRequest, home: BoxHome) => Promise<DescribedBox>;
 }
 
 const socketRoutes = [execStreamRoute];
@@ -53,11 +64,13 @@ export class Daemon {
   readonly #startedAt = new Date().toISOString();
   readonly #counting = new AbortController();
   readonly #stopped = deferred<void>();
+  /** Before that nobody can have asked for anything. */
+  #listens = false;
   #shutdown: Promise<void> | undefined;
 
   constructor(parts: DaemonParts) {
     this.#parts = parts;
-    const { sandboxes, version, engineEnvironment, describeBox, log, idleMs } = parts;
+    const { sandboxes, images, version, engineEnvironment, describeBox, log, idleMs } = parts;
     this.#metrics = new DaemonMetrics(sandboxes);
     const router = new Router({
       routes: allRoutes,
@@ -67,6 +80,11 @@ export class Daemon {
       isStopping: () => this.#shutdown !== undefined,
       services: {
         sandboxes,
+        secrets: parts.secrets,
+        images,
+        previews: parts.previews,
+        guard: parts.guard,
+        mcp: parts.mcp,
         creates: new RecentCreates(),
         describeBox,
         health: () => this.#health(),
@@ -77,7 +95,11 @@ export class Daemon {
     });
     this.#idle = new IdleStop({
       idleMs,
-      isInUse: () => this.#http.isBusy || sandboxes.list().some(({ state }) => !quietStates.has(state)),
+      isInUse: () =>
+        !this.#listens ||
+        this.#http.isBusy ||
+        parts.mcp.isOpen ||
+        sandboxes.list().some(({ state, isElsewhere }) => !isElsewhere && !quietStates.has(state)),
       stop: () => {
         log.info('nobody needs this daemon: it stops');
         void this.stop(true);
@@ -112,6 +134,12 @@ export class Daemon {
     await rm(path, { force: true });
     await this.#http.listen({ path }, socketAuthentication);
     await chmod(path, 0o600);
+    this.#listens = true;
+  }
+
+  /** For the daemon's own client: as the Unix socket answers. */
+  async ask(call: InnerCall): Promise<InnerAnswer> {
+    return await this.#http.ask(call);
   }
 
   /** Returns the port, which the system chooses where 0 was asked for. */
@@ -125,6 +153,8 @@ export class Daemon {
   async stop(keep: boolean): Promise<void> {
     if (this.#shutdown === undefined) {
       this.#idle.close();
+      this.#parts.guard.approvals.close();
+      this.#parts.mcp.close();
       this.#shutdown = this.#parts.sandboxes.shutdown(keep);
       void this.#end(this.#shutdown);
     }
@@ -134,6 +164,7 @@ export class Daemon {
   async #end(shutdown: Promise<void>): Promise<void> {
     const { log } = this.#parts;
     await shutdown.catch((error: unknown) => log.error('not all sandboxes could be stopped', { error }));
+    await this.#parts.previews.close();
     await this.#http.drain(drainMs);
     this.#counting.abort();
     this.#stopped.resolve();

@@ -16,6 +16,8 @@ import type { ExecSurface } from './surface.ts';
 
 const mostUnsentBytes = 1_048_576;
 const mostUntakenBytes = 1_048_576;
+/** Of the 256 KiB that a client of ours sends ahead. */
+const worthTellingBytes = 65_536;
 const closeNormal = 1000;
 const closeInvalid = 1008;
 
@@ -64,7 +66,7 @@ async function converse(
   const output = new SocketOutput(socket, signal);
   const log = await exec.log();
   await output.text({ type: 'hello', stdout, stderr, stdin_taken: exec.inputBytes });
-  takeInput(exec, socket, output);
+  takeInput(exec, socket, output, signal);
   const pieces = log.read({ from: { stdout, stderr }, follow: true, hold, signal });
   exec.readerCame();
   for await (const piece of pieces) {
@@ -130,9 +132,19 @@ class SocketOutput {
 }
 
 /** Hands on what the client sends, in its order, and stops reading when the program does not take it. */
-function takeInput(exec: ExecSurface, socket: WebSocket, output: SocketOutput): void {
+function takeInput(exec: ExecSurface, socket: WebSocket, output: SocketOutput, signal: AbortSignal): void {
   let tail: Promise<void> = Promise.resolve();
   let untaken = 0;
+  let told = exec.inputBytes;
+  const tell = async (atLeast: number): Promise<void> => {
+    const bytes = exec.inputBytes;
+    if (bytes - told < atLeast) return;
+    told = bytes;
+    await output.text({ type: 'stdin_taken', bytes });
+  };
+  // Also what is taken when all is written: a client that has sent as much as it may ahead waits for this word.
+  const stop = exec.onInputTaken(() => void tell(worthTellingBytes).catch(() => {}));
+  signal.addEventListener('abort', stop, { once: true });
   const refuse = (): void => socket.close(closeInvalid, 'not a message of this conversation');
   socket.on('message', (raw, isBinary) => {
     const data = toBuffer(raw);
@@ -150,7 +162,7 @@ function takeInput(exec: ExecSurface, socket: WebSocket, output: SocketOutput): 
       await exec.write(data);
       untaken -= data.length;
       if (untaken <= mostUntakenBytes && socket.isPaused) socket.resume();
-      await output.text({ type: 'stdin_taken', bytes: exec.inputBytes });
+      await tell(1);
     });
     // A program that ended takes no input, and a client that left wants to hear nothing: neither is a failure.
     tail = tail.catch(() => {});

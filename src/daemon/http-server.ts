@@ -7,8 +7,17 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { WebSocketServer } from 'ws';
+import { SallyportError } from '../protocol/errors.ts';
 import type { Authenticate } from './auth.ts';
 import { errorBody, presentable, statusOf } from './http-error.ts';
+import {
+  type InnerAnswer,
+  type InnerCall,
+  InnerWatch,
+  innerAnswer,
+  innerRequest,
+  wholeReply,
+} from './inner-call.ts';
 import type { Logger } from './logger.ts';
 import { readQuery } from './query.ts';
 import type { Route } from './route.ts';
@@ -73,6 +82,47 @@ export class HttpServer {
     await once(server, 'listening');
     this.#servers.push(server);
     return server;
+  }
+
+  /**
+   * What the Unix socket would answer, for a caller in this process: nothing is written and read again on the way.
+   * SECURITY: nobody is authenticated here, as on that socket. It is for the daemon's own client, and never handed on.
+   */
+  async ask(call: InnerCall): Promise<InnerAnswer> {
+    const { router, log, observer, onActivity } = this.#options;
+    const watch = new InnerWatch(call.signal);
+    this.#running.add(watch);
+    onActivity();
+    let path = 'unknown';
+    let status = 0;
+    try {
+      const { signal } = watch;
+      signal.throwIfAborted();
+      const matched = router.match(call.method, call.path);
+      path = matched.route.path;
+      const whenOver = (done: () => void): void => watch.whenOver(done);
+      const asked = router.answer(matched, { request: innerRequest(call), signal, whenOver });
+      // One piece of work: what fails in it after its caller has gone is then nobody's unhandled rejection.
+      const work = asked.then(async (reply) => {
+        watch.endless = reply.type === 'late-json';
+        return await wholeReply(reply, call.onHead);
+      });
+      const answer = await watch.unlessAborted(work);
+      status = answer.status;
+      return answer;
+    } catch (error) {
+      call.signal?.throwIfAborted();
+      if (watch.signal.aborted) throw new SallyportError('daemon_stopping', 'the daemon is stopping');
+      const shown = presentable(error);
+      if (shown.kind === 'internal') log.error('a request failed', { route: path, error });
+      status = statusOf(shown);
+      return innerAnswer(status, errorBody(shown));
+    } finally {
+      watch.end();
+      this.#running.delete(watch);
+      observer.answered(path, call.method, status);
+      onActivity();
+    }
   }
 
   /** Takes no new connections, ends what never ends by itself, and waits for the rest. */

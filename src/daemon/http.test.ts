@@ -24,15 +24,33 @@ describe('the daemon over HTTP', () => {
     const [exec] = box?.all ?? [];
     await exec?.exit(0);
     expect(started.status).toBe(201);
+    const question = await ask('POST', '/v1/approvals', { body: '{"command":"rm -rf /"}' });
+    const { id: approval } = question.json as { readonly id: string };
+    await ask('DELETE', `/v1/approvals/${approval}`);
     let checked = 0;
     for (const route of allRoutes) {
-      const path = route.path.replace(':sandbox', 'box').replace(':exec', exec?.id ?? '');
+      const path = route.path
+        .replace(':sandbox', 'box')
+        .replace(':exec', exec?.id ?? '')
+        .replace(':approval', approval)
+        .replace(':name', 'profile');
       const [status, answer] = Object.entries(route.answers)[0] ?? [];
-      const isQuiet = !/files|shutdown|signal|resize|events|metrics|openapi|explain/.test(path);
+      const isQuiet = !/files|shutdown|signal|resize|events|metrics|openapi|explain|secrets|answer/.test(
+        path,
+      );
       if (!isQuiet || route.method === 'DELETE' || answer === undefined || !('safeParse' in answer)) continue;
-      const body = /execs$/.test(path) ? '{"argv":["true"],"background":true}' : undefined;
-      if (route.method === 'POST' && body !== undefined) continue;
-      const given = await ask(route.method, path);
+      const needsBody = /(execs|ports)$/.test(path);
+      if (route.method === 'POST' && needsBody) continue;
+      const folder = /images\/(look|why)$/.test(path) ? { body: '{"folder":"/x"}' } : {};
+      const command = /(evaluate|approvals)$/.test(path) ? { body: '{"command":"ls"}' } : {};
+      const lines = route.streamBody === undefined ? {} : { headers: { 'content-type': route.streamBody } };
+      const port = path.endsWith('previews') ? { body: '{"port":3000}' } : {};
+      const hosts = path.endsWith('net/requests') ? { body: '{"allow":["x.org"]}' } : {};
+      const given = await ask(
+        route.method,
+        path,
+        route.method === 'GET' ? {} : { ...folder, ...command, ...port, ...hosts, ...lines },
+      );
       expect(given.status, `${route.method} ${path}`).toBe(Number(status));
       expect(answer.safeParse(given.json).error, `${route.method} ${path}`).toBeUndefined();
       checked++;

@@ -3,26 +3,41 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { boxBody } from '../engines/docker/box-body.ts';
+import { readEngineEnvironment } from '../engines/docker/config.ts';
+import { discoverEngine } from '../engines/docker/discover.ts';
 import { dockerRunLine } from '../engines/docker/docker-run-line.ts';
 import { porterVolumeName } from '../engines/docker/porter-volume.ts';
+import { serviceBody } from '../engines/docker/service-body.ts';
 import { defaultImageReference } from '../images/ensure-image.ts';
+import { rememberedEngine } from '../lib/engine-choice.ts';
 import { ownerId } from '../lib/owner.ts';
 import { placeShadows, planBox, plannedBox } from '../policy/box-plan.ts';
+import { requireSupported } from '../policy/engine-support.ts';
 import { workspaceName } from '../policy/names.ts';
+import { serviceCapabilities, type WantedService, wantedServices } from '../policy/services.ts';
 import { readPorterBinary } from '../porter/binary.ts';
+import type { BoxRequest } from '../protocol/box.ts';
 import { label, ownedLabels } from '../protocol/labels.ts';
 import { parseSpec } from '../protocol/parse-spec.ts';
-import type { SpecInput } from '../protocol/spec.ts';
+import type { Spec, SpecInput } from '../protocol/spec.ts';
+import { networkOf } from '../sandboxes/box-services.ts';
 import { execEnvironment } from '../sandboxes/exec-environment.ts';
 import { lookAtSpec } from '../sandboxes/look-at-spec.ts';
+import { homeOf } from '../sandboxes/materialise.ts';
+import { serviceRequest } from '../sandboxes/service-container.ts';
+import { specLabel } from '../sandboxes/spec-label.ts';
 import { freeUid } from '../sandboxes/uid-pool.ts';
 import { readSetupEnvironment } from '../setup/config.ts';
 import { privateEnginePaths } from '../setup/private-engine/paths.ts';
-import { readStateLocation } from './config.ts';
+import { readDaemonConfig, readStateLocation } from './config.ts';
+import { bubblewrapParts, type DescribedBox } from './engine-parts.ts';
 
 export interface Explained {
   readonly request: unknown;
-  readonly dockerRun: string;
+  /** Of a container engine. */
+  readonly dockerRun?: string;
+  /** Of bubblewrap. */
+  readonly commandLine?: string;
   /** The command, where there is one. */
   readonly exec?: {
     readonly argv: readonly string[];
@@ -36,16 +51,29 @@ export interface Explained {
     readonly exclude_patterns: readonly string[];
     readonly exclude_from: readonly string[];
   }[];
+  /** Its services, in the order in which they are started. */
+  readonly services: readonly {
+    readonly name: string;
+    readonly required: boolean;
+    readonly request: unknown;
+  }[];
   readonly notes: readonly string[];
 }
 
 /** What is chosen when it is made, shown as what it looks like. */
 const anyId = 'sb-0000000000';
+/** As of the newest engines; which one there is, is not asked. */
+const anyTraits = { sysctls: {} };
 
 export async function explainHere(input: SpecInput): Promise<Explained> {
   const spec = parseSpec(input);
   const { uid, stateDir } = readStateLocation();
   const owner = ownerId(uid, stateDir);
+  const bubblewrap = (await wouldUseBubblewrap(spec, stateDir))
+    ? await bubblewrapParts({ stateDir, uid })
+    : undefined;
+  const engine = (await bubblewrap?.engine.facts()) ?? { name: 'docker', rootless: false };
+  requireSupported({ ...spec, engine: 'auto' }, engine);
   const looked = await lookAtSpec(spec, homedir());
   const planned = planBox(spec, {
     host: { uid, gid: process.getgid?.() ?? uid, platform: process.platform },
@@ -55,7 +83,7 @@ export async function explainHere(input: SpecInput): Promise<Explained> {
       stateDirs: [stateDir],
       engineSockets: [privateEnginePaths(readSetupEnvironment()).socket],
     },
-    engine: { name: 'docker', rootless: false },
+    engine,
     freeUid: freeUid(owner, new Set()),
     ...looked,
   });
@@ -63,24 +91,28 @@ export async function explainHere(input: SpecInput): Promise<Explained> {
   const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
   const name =
     spec.name ?? (looked.workspace === undefined ? 'sandbox' : workspaceName(looked.workspace.real));
-  const { envs: _secret, ...shown } = spec;
+  const containerName = `sallyport-${name}-${anyId.slice(3)}`;
   const box = plannedBox(plan, {
-    name: `sallyport-${name}-${anyId.slice(3)}`,
-    image: spec.image ?? (await defaultImageReference('base', architecture)),
+    name: containerName,
+    image:
+      bubblewrap === undefined ? (spec.image ?? (await defaultImageReference('base', architecture))) : 'host',
     porterVolume: porterVolumeName((await readPorterBinary(architecture)).hash),
     labels: ownedLabels('sandbox', {
       [label.owner]: owner,
       [label.id]: anyId,
       [label.name]: name,
-      [label.spec]: JSON.stringify(shown),
+      [label.spec]: specLabel(spec),
     }),
     endsWithHost: false,
+    network: networkOf({ spec, containerName }),
   });
-  const request = boxBody(box);
+  const { request, docker_run, command_line } =
+    (await bubblewrap?.describeBox(box, homeOf(plan))) ?? docker(box);
   const env = execEnvironment({ spec, plan, imageEnv: {} }, {}, false);
   return {
     request,
-    dockerRun: dockerRunLine(box.name, request),
+    ...(docker_run === undefined ? {} : { dockerRun: docker_run }),
+    ...(command_line === undefined ? {} : { commandLine: command_line }),
     ...(spec.command === undefined ? {} : { exec: { argv: spec.command, cwd: plan.workdir, env } }),
     copies: plan.copies.map(({ source, target, excludes: { patterns, from } }) => ({
       source,
@@ -88,6 +120,38 @@ export async function explainHere(input: SpecInput): Promise<Explained> {
       exclude_patterns: patterns,
       exclude_from: from,
     })),
+    services: wantedServices(spec).map((service) => ({
+      name: service.name,
+      required: service.required,
+      request: explainService(service, { containerName, name, owner }),
+    })),
     notes: plan.notes.map(({ message }) => message),
   };
+}
+
+function docker(box: BoxRequest): DescribedBox {
+  const request = boxBody(box);
+  return { request, docker_run: dockerRunLine(box.name, request) };
+}
+
+/** As a daemon would choose. What it would ask a person about is shown as Docker. */
+async function wouldUseBubblewrap({ engine }: Spec, stateDir: string): Promise<boolean> {
+  const wanted = engine === undefined || engine === 'auto' ? readDaemonConfig().engine : engine;
+  if (wanted !== 'auto') return wanted === 'bubblewrap';
+  if (rememberedEngine(stateDir) !== 'bubblewrap') return false;
+  return (await discoverEngine(readEngineEnvironment())).found === undefined;
+}
+
+/** Its image is not looked at: it is shown with the most that one that begins as root keeps. Values of variables are not shown. */
+function explainService(
+  service: WantedService,
+  made: { readonly containerName: string; readonly name: string; readonly owner: string },
+): unknown {
+  const hidden = Object.fromEntries(Object.keys(service.envs ?? {}).map((key) => [key, '***']));
+  const request = serviceRequest(
+    { ...made, id: anyId },
+    { ...service, envs: hidden },
+    { image: service.image, capabilities: serviceCapabilities(''), owner: made.owner },
+  );
+  return serviceBody(request, anyTraits);
 }

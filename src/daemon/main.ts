@@ -3,34 +3,74 @@
  * whoever has the lock. What goes wrong before it listens is told to the one who started it, on the descriptor it named.
  */
 
-import { closeSync, writeSync } from 'node:fs';
+import { closeSync, readFileSync, writeSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { CloneFolders } from '../agents/git/clone-folders.ts';
+import { gitEnvironment } from '../agents/git/config.ts';
 import { boxBody } from '../engines/docker/box-body.ts';
 import { dockerBoxEngine } from '../engines/docker/box-engine.ts';
-import { readEngineEnvironment } from '../engines/docker/config.ts';
-import { findEngine } from '../engines/docker/discover.ts';
+import { dockerBuildTurns } from '../engines/docker/build-turns.ts';
+import { type EngineEnvironment, readEngineEnvironment } from '../engines/docker/config.ts';
 import { dockerRunLine } from '../engines/docker/docker-run-line.ts';
 import { describeEndpoint, type Endpoint } from '../engines/docker/endpoint/endpoint.ts';
 import { dockerImageEngine } from '../engines/docker/image-engine.ts';
+import { networkTraits } from '../engines/docker/network-traits.ts';
+import { dockerServiceEngine } from '../engines/docker/service-engine.ts';
+import type { EngineConnection } from '../engines/docker/wire/connection.ts';
+import { serviceAsker } from '../gate/ask-service.ts';
+import { PhantomRegistry } from '../gate/credentials/phantoms.ts';
+import { EgressGate } from '../gate/gate.ts';
+import type { UpstreamTls } from '../gate/http/upstream.ts';
+import { dnsResolver } from '../gate/resolver.ts';
+import { upstreamTls } from '../gate/tls/system-roots.ts';
+import { TorClient } from '../gate/tor/tor-client.ts';
+import { readGuardEnvironment } from '../guard/config.ts';
+import { agentTemplates } from '../images/agent-templates.ts';
 import { EngineBoxImages } from '../images/box-images.ts';
+import { ProvisionGate } from '../images/gate.ts';
+import { ImageCatalogue } from '../images/image-catalogue.ts';
+import { ProjectImages } from '../images/project/project-images.ts';
+import { provisionVersion } from '../images/provision.ts';
+import { RegistryCredentials } from '../images/registry-credentials.ts';
+import { rememberedEngine } from '../lib/engine-choice.ts';
 import { ownerId } from '../lib/owner.ts';
 import { packageInfo } from '../lib/package-root.ts';
+import type { Progress } from '../lib/progress.ts';
 import { readPorterBinary } from '../porter/binary.ts';
+import { protocolMajor } from '../porter/greeting.ts';
 import { SallyportError } from '../protocol/errors.ts';
+import { label } from '../protocol/labels.ts';
 import { Sandboxes } from '../sandboxes/sandboxes.ts';
+import { DaemonClient } from '../sdk/client.ts';
 import { readSetupEnvironment } from '../setup/config.ts';
+import { findOrStartEngine } from '../setup/ensure-engine.ts';
 import { privateEnginePaths } from '../setup/private-engine/paths.ts';
+import { searchAudit, verifyAudit } from '../store/audit-reader.ts';
+import { GateKeyFiles } from '../store/gate-keys.ts';
+import { ImageRecordFiles } from '../store/image-records.ts';
 import { takeLock } from '../store/instance-lock.ts';
+import { systemKeyring } from '../store/keyring.ts';
 import { type LogFile, openLogFile } from '../store/log-file.ts';
+import { McpProfileFile } from '../store/mcp-profiles.ts';
 import { openStore } from '../store/open-store.ts';
+import { PassedImages } from '../store/passed-images.ts';
+import { processHolder } from '../store/process-identity.ts';
+import { openSecrets, type Secrets } from '../store/secrets.ts';
 import { type ListenAddress, provideToken, readListenAddress } from './auth.ts';
+import { chooseEngine } from './choose-engine.ts';
 import { type DaemonConfig, readDaemonConfig } from './config.ts';
 import { checkpoints } from './crash-point.ts';
 import { Daemon } from './daemon.ts';
+import { bubblewrapParts, type EngineParts } from './engine-parts.ts';
+import { guardSurface } from './guard-surface.ts';
 import { errorBody, presentable } from './http-error.ts';
+import { imageSurface } from './image-surface.ts';
 import { type Logger, logger } from './logger.ts';
+import { McpEndpoint } from './mcp/mcp-endpoint.ts';
+import { LaunchFiles } from './previews/launch-files.ts';
+import { Previews } from './previews/previews.ts';
 
 /** A client that lost its daemon has so long to come back before its command is killed. */
 const clientAbsenceMs = 10_000;
@@ -60,9 +100,19 @@ function readArguments(args: readonly string[]): Arguments {
 /** To whoever started this process; they may be gone, which is their affair. */
 function report(fd: number | undefined, words: object): void {
   if (fd === undefined) return;
+  tell(fd, words);
   try {
-    writeSync(fd, JSON.stringify(words));
     closeSync(fd);
+  } catch {
+    // Nobody listens.
+  }
+}
+
+/** A line of its own, and more may follow. */
+function tell(fd: number | undefined, words: object): void {
+  if (fd === undefined) return;
+  try {
+    writeSync(fd, `${JSON.stringify(words)}\n`);
   } catch {
     // Nobody listens.
   }
@@ -80,15 +130,20 @@ async function run(args: Arguments, config: DaemonConfig, reported: () => void):
   const log = logger(file);
   endOnFailure(log, file);
   try {
-    const { store, sandboxes, daemon } = await construct(config, log);
+    const { store, sandboxes, daemon, tor, mcp } = await construct(config, log, ({ step, message }) => {
+      log.info(message, { step });
+      tell(args.reportFd, { progress: { step, message } });
+    });
     await sandboxes.recover();
     await daemon.listenOnSocket(join(stateDir, 'daemon.sock'));
     await listenOnPort(daemon, args.listen, stateDir, log);
+    await mcp.resume();
     stopOnSignals(daemon, log);
     log.info('the daemon is ready', { pid: process.pid, version: packageInfo().version, uid });
     reported();
     report(args.reportFd, { ready: true, pid: process.pid });
     await daemon.stopped;
+    await tor.close();
     await store.close();
     log.info('the daemon has stopped');
   } catch (error) {
@@ -100,26 +155,53 @@ async function run(args: Arguments, config: DaemonConfig, reported: () => void):
   }
 }
 
-async function construct(config: DaemonConfig, log: Logger) {
+async function construct(config: DaemonConfig, log: Logger, starting: Progress) {
   const { stateDir, uid, engineEnvironment, idleMs, crashAt, sshAgentPath } = config;
-  const { socket } = privateEnginePaths(readSetupEnvironment());
+  const setup = readSetupEnvironment();
+  const { socket } = privateEnginePaths(setup);
   const environment = readEngineEnvironment();
-  const { connection, endpoint } = await findEngine(environment, { privateSocket: socket });
-  const engine = dockerBoxEngine(connection, readPorterBinary);
-  const facts = await engine.facts();
-  const owner = ownerId(uid, stateDir);
   const store = await openStore(stateDir, {
     onBroken: (broken) => log.error('a record could not be read and was moved aside', { ...broken }),
     onExecDropped: (sandbox, exec) => sandboxes.forgetExec(sandbox, exec),
   });
-  const sandboxes = new Sandboxes(
+  const owner = ownerId(uid, stateDir);
+  const checkpoint = checkpoints(crashAt);
+  // Whoever names an address means that engine and no other.
+  const isNamed = (environment.dockerHost ?? environment.dockerContext) !== undefined;
+  const wanted = config.engine === 'auto' && isNamed ? 'docker' : config.engine;
+  const progress: Progress = (event) => {
+    store.events.append({ type: 'engine.progress', step: event.step, message: event.message });
+    starting(event);
+  };
+  const parts = await chooseEngine(wanted, rememberedEngine(stateDir), {
+    docker: () => dockerParts({ environment, setup, progress }, { stateDir, owner, log }),
+    bubblewrap: () => bubblewrapParts({ stateDir, uid, checkpoint }),
+  });
+  const { engine } = parts;
+  const facts = await engine.facts();
+  const tls = upstreamTls(config.extraRoots === undefined ? [] : [readFileSync(config.extraRoots, 'utf8')]);
+  const secrets = openSecrets(
+    stateDir,
+    () => new Date(),
+    systemKeyring(process.platform),
+    serviceAsker(dnsResolver(config.dnsServers), tls),
+  );
+  const tor = new TorClient({
+    folder: join(stateDir, 'tor'),
+    programFolders: config.programFolders,
+    userSettings: config.torSettings,
+  });
+  const sandboxes: Sandboxes = new Sandboxes(
     {
       engine,
-      images: new EngineBoxImages(dockerImageEngine(connection)),
+      services: parts.services,
+      images: parts.images,
       store,
+      gate: constructGate(config, secrets, tor, tls),
+      clones: await CloneFolders.open(join(stateDir, 'clones'), gitEnvironment()),
       owner,
       now: () => new Date().toISOString(),
-      checkpoint: checkpoints(crashAt),
+      checkpoint,
       sshAgent: { path: sshAgentPath, uid },
       clientAbsenceMs,
       report: (what, error) => log.error(`could not ${what}`, { error }),
@@ -131,24 +213,133 @@ async function construct(config: DaemonConfig, log: Logger) {
         platform: process.platform,
         homes: [homedir(), environment.home],
         stateDirs: [stateDir],
-        engineSockets: [socket, ...socketOf(endpoint)],
+        engineSockets: [socket, ...parts.sockets],
       },
     },
   );
-  const daemon = new Daemon({
+  const mcp: McpEndpoint = new McpEndpoint({
+    file: new McpProfileFile(stateDir),
+    client: () =>
+      new DaemonClient(
+        { stateDir, startDaemon: false, anyEngine: true },
+        { ask: (call) => daemon.ask(call), close: () => {} },
+      ),
+    log,
+    version: packageInfo().version,
+  });
+  const daemon: Daemon = new Daemon({
+    mcp,
     sandboxes,
+    secrets,
+    images: parts.imageSurface(() =>
+      sandboxes.list().map(({ record: { name, imageId } }) => ({ name, imageId })),
+    ),
+    previews: new Previews({
+      find: (id) => sandboxes.list().find((sandbox) => sandbox.id === id),
+      files: new LaunchFiles(join(stateDir, 'previews')),
+      now: () => Date.now(),
+    }),
+    guard: guardSurface({
+      environment: readGuardEnvironment(),
+      approverToken: await provideToken(join(stateDir, 'approver-token')),
+      tell: (event) => void store.events.append(event),
+      record: (entry) => store.record(entry),
+      audit: {
+        search: (query) => searchAudit(stateDir, query),
+        verify: (head) => verifyAudit(stateDir, head),
+      },
+      report: (what, error) => log.error(`could not ${what}`, { error }),
+    }),
     log,
     owner,
     engineEnvironment,
     idleMs,
     version: packageInfo().version,
-    engine: { endpoint: describeEndpoint(endpoint), version: facts.version },
-    describeBox: (box) => {
-      const request = boxBody(box);
+    engine: { name: facts.name, endpoint: parts.endpoint, version: facts.version },
+    describeBox: parts.describeBox,
+  });
+  return { store, sandboxes, daemon, tor, mcp };
+}
+
+async function dockerParts(
+  finding: Parameters<typeof findOrStartEngine>[0],
+  { stateDir, owner, log }: { readonly stateDir: string; readonly owner: string; readonly log: Logger },
+): Promise<EngineParts> {
+  const { environment } = finding;
+  const { connection, endpoint } = await findOrStartEngine(finding);
+  const engine = dockerBoxEngine(connection, readPorterBinary);
+  const { projects, records, boxImages, imageEngine } = constructImages(
+    connection,
+    environment,
+    stateDir,
+    owner,
+    (message) => log.error(message),
+  );
+  return {
+    engine,
+    services: dockerServiceEngine(connection),
+    images: boxImages,
+    imageSurface: (sandboxes) =>
+      imageSurface({
+        projects,
+        records,
+        catalogue: new ImageCatalogue({ engine: imageEngine, records, owner, sandboxes }),
+      }),
+    endpoint: describeEndpoint(endpoint),
+    sockets: socketOf(endpoint),
+    describeBox: async (box) => {
+      const { version } = await engine.facts();
+      const request = boxBody(box, undefined, networkTraits(version).sysctls);
       return { request, docker_run: dockerRunLine(box.name, request) };
     },
+  };
+}
+
+function constructGate(
+  { stateDir, dnsServers }: DaemonConfig,
+  source: Secrets,
+  tor: TorClient,
+  tls: UpstreamTls,
+): EgressGate {
+  return new EgressGate({
+    ...(dnsServers === undefined ? {} : { dnsServers }),
+    tor,
+    secrets: {
+      source,
+      registry: new PhantomRegistry(),
+      keys: new GateKeyFiles(stateDir),
+      upstreamTls: tls,
+    },
   });
-  return { store, sandboxes, daemon };
+}
+
+function constructImages(
+  connection: EngineConnection,
+  { dockerConfigDir }: EngineEnvironment,
+  stateDir: string,
+  owner: string,
+  report: (message: string) => void,
+) {
+  const imageEngine = dockerImageEngine(connection);
+  const records = new ImageRecordFiles(stateDir);
+  const credentials = new RegistryCredentials(dockerConfigDir);
+  const projects = new ProjectImages({
+    engine: imageEngine,
+    records,
+    credentials,
+    turns: dockerBuildTurns(connection, processHolder()),
+    porterVersion: String(protocolMajor),
+    now: () => new Date(),
+    labels: { [label.owner]: owner },
+  });
+  const gate = new ProvisionGate({
+    engine: imageEngine,
+    passed: new PassedImages(join(stateDir, 'passed-images'), provisionVersion),
+    report,
+  });
+  const templates = agentTemplates(imageEngine);
+  const boxImages = new EngineBoxImages(imageEngine, { projects, credentials, gate, templates });
+  return { imageEngine, records, projects, boxImages };
 }
 
 const socketOf = (endpoint: Endpoint): readonly string[] => (endpoint.kind === 'unix' ? [endpoint.path] : []);

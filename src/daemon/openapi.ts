@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { eventSchema } from '../protocol/events.ts';
+import { buildMessage, dockerfileView, imageView } from '../protocol/images.ts';
 import { errorView, execResultView, execView, sandboxView, statView, watchView } from '../protocol/views.ts';
 import type { QueryFields } from './query.ts';
 import type { Answer, Route } from './route.ts';
@@ -17,6 +18,9 @@ const named = new Map<z.ZodType, string>([
   [statView, 'Stat'],
   [eventSchema, 'Event'],
   [watchView, 'Change'],
+  [imageView, 'Image'],
+  [dockerfileView, 'Dockerfile'],
+  [buildMessage, 'BuildMessage'],
 ]);
 
 const errorAnswer = {

@@ -97,6 +97,19 @@ export function optionalText(description: string): QueryField<string | undefined
   };
 }
 
+export function requiredText(description: string): QueryField<string> {
+  return {
+    description,
+    required: true,
+    schema: { type: 'string' },
+    read: (values) => {
+      const value = one(values);
+      if (value === undefined || value.length === 0) throw new Refusal('is missing');
+      return text(value);
+    },
+  };
+}
+
 export function texts(description: string): QueryField<readonly string[]> {
   return {
     description,

@@ -1,26 +1,23 @@
 /** The JSON body of a request: bounded, of the right type, and what its route takes. */
 
-import type { IncomingMessage } from 'node:http';
 import type { z } from 'zod';
 import { SallyportError } from '../protocol/errors.ts';
 import { examine, problemLine } from '../protocol/parse-spec.ts';
 import type { Problem } from '../protocol/problems.ts';
+import type { Asked } from './router.ts';
 
 export const mostBodyBytes = 1_000_000;
 const mostIssues = 5;
 const longestPart = 100;
 
-export async function readJson<B extends z.ZodType>(
-  request: IncomingMessage,
-  schema: B,
-): Promise<z.output<B>> {
+export async function readJson<B extends z.ZodType>(request: Asked, schema: B): Promise<z.output<B>> {
   const bytes = await readAll(request);
   // No body at all is an empty one: `curl -X POST` sends no type either.
   if (bytes.length > 0) requireType(request, 'application/json');
-  return check(schema, bytes.length === 0 ? {} : parse(bytes));
+  return checkBody(schema, bytes.length === 0 ? {} : parse(bytes));
 }
 
-export function requireType(request: IncomingMessage, expected: string): void {
+export function requireType(request: Pick<Asked, 'headers'>, expected: string): void {
   const given = request.headers['content-type'] ?? '';
   if (given.split(';', 1)[0]?.trim().toLowerCase() === expected) return;
   throw new SallyportError(
@@ -30,7 +27,7 @@ export function requireType(request: IncomingMessage, expected: string): void {
   );
 }
 
-async function readAll(request: IncomingMessage): Promise<Buffer> {
+async function readAll(request: Asked): Promise<Buffer> {
   if (Number(request.headers['content-length'] ?? 0) > mostBodyBytes) throw tooLarge();
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -60,7 +57,8 @@ function parse(bytes: Buffer): unknown {
   }
 }
 
-function check<B extends z.ZodType>(schema: B, value: unknown): z.output<B> {
+/** What does not fit is told by its place in the body. */
+export function checkBody<B extends z.ZodType>(schema: B, value: unknown): z.output<B> {
   const { data, problems } = examine(schema, value);
   if (problems.length === 0) return data as z.output<B>;
   const shown = problems.slice(0, mostIssues);

@@ -7,9 +7,14 @@ import type { Readable } from 'node:stream';
 import type { z } from 'zod';
 import type { BoxRequest } from '../protocol/box.ts';
 import type { HealthView } from '../protocol/views.ts';
+import type { BoxHome } from '../sandboxes/ports.ts';
+import type { DescribedBox } from './engine-parts.ts';
+import type { ImageSurface } from './image-surface.ts';
+import type { McpEndpoint } from './mcp/mcp-endpoint.ts';
+import type { Previews } from './previews/previews.ts';
 import type { QueryFields, QueryOf } from './query.ts';
 import type { RecentCreates } from './recent-creates.ts';
-import type { SandboxesSurface, SandboxSurface } from './surface.ts';
+import type { GuardSurface, SandboxesSurface, SandboxSurface, SecretsSurface } from './surface.ts';
 
 type ParamNames<P extends string> = P extends `${string}:${infer Name}/${infer Rest}`
   ? Name | ParamNames<Rest>
@@ -50,9 +55,14 @@ export type Reply =
 export interface Services {
   readonly sandboxes: SandboxesSurface;
   readonly creates: RecentCreates;
+  readonly secrets: SecretsSurface;
+  readonly images: ImageSurface;
+  readonly previews: Previews;
+  readonly guard: GuardSurface;
+  readonly mcp: McpEndpoint;
   readonly health: () => Promise<HealthView>;
-  /** The engine's own request for this box, and the command line that asks for the same. */
-  readonly describeBox: (box: BoxRequest) => { readonly request: unknown; readonly docker_run: string };
+  /** The engine's own request for this box, and a line of shell that asks for the same. */
+  readonly describeBox: (box: BoxRequest, home: BoxHome) => Promise<DescribedBox>;
   readonly metricsText: () => string;
   readonly openApi: () => unknown;
   /** Begins to stop the daemon; resolves when the sandboxes are as they should be. */

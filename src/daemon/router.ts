@@ -4,6 +4,7 @@
  */
 
 import type { IncomingMessage } from 'node:http';
+import type { Readable } from 'node:stream';
 import { clientHeader, compareVersions, readClientHeader } from '../protocol/client-header.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import { decodeBytes, readQuery } from './query.ts';
@@ -18,8 +19,11 @@ export interface Matched<R> {
   readonly rawQuery: string;
 }
 
+/** What a route is asked with: a request of HTTP, or one from within this process. */
+export type Asked = Readable & Pick<IncomingMessage, 'headers'>;
+
 export interface Call {
-  readonly request: IncomingMessage;
+  readonly request: Asked;
   readonly signal: AbortSignal;
   readonly whenOver: (done: () => void) => void;
 }
@@ -112,7 +116,7 @@ export class Router {
   }
 
   /** Refuses, before anything is done, a client that does not fit to this daemon. */
-  admit(request: IncomingMessage): void {
+  admit(request: Pick<Asked, 'headers'>): void {
     if (this.#options.isStopping()) throw new SallyportError('daemon_stopping', 'the daemon is stopping');
     const value = request.headers[clientHeader];
     if (value === undefined) return;

@@ -3,21 +3,33 @@
  * routes know no more of them than is written here.
  */
 
+import type { Duplex } from 'node:stream';
+import type { Approvals } from '../guard/approvals.ts';
+import type { Evaluation } from '../policy/command-risk/risk.ts';
 import type { Files } from '../porter/files.ts';
+import type { SocketTarget } from '../porter/socket-target.ts';
+import type { AuditEntry, AuditLineView, AuditVerdict } from '../protocol/audit.ts';
 import type { BoxRequest } from '../protocol/box.ts';
-import type { CreateBody, ExecBody } from '../protocol/requests.ts';
+import type { PortSpec } from '../protocol/port-spec.ts';
+import type { CreateBody, ExecBody, NetChange } from '../protocol/requests.ts';
+import type { KeptSecret, SecretChange, SecretCheckView } from '../protocol/secrets.ts';
 import type { SandboxState } from '../protocol/states.ts';
-import type { ExecResultView, ExecView, SandboxView, StatsView, VerifyView } from '../protocol/views.ts';
+import type {
+  EgressLineView,
+  ExecResultView,
+  ExecView,
+  NetView,
+  PortView,
+  ProvisionSourceView,
+  SandboxView,
+  StatsView,
+  VerifyView,
+} from '../protocol/views.ts';
 import type { CopiedFolder } from '../sandboxes/copied-workspace.ts';
-import type { EventLog, ExecLog } from '../sandboxes/ports.ts';
+import type { BoxHome, EventLog, ExecLog } from '../sandboxes/ports.ts';
+import type { PrunedThing, PruneOptions } from '../sandboxes/prune.ts';
 import type { BroughtBack, WorkspaceChange } from '../sandboxes/workspace-changes.ts';
-
-export interface PrunedSandbox {
-  readonly id: string;
-  readonly name: string;
-  readonly why: string;
-  readonly removed: boolean;
-}
+import type { AuditQuery } from '../store/audit-reader.ts';
 
 export interface SandboxesSurface {
   readonly events: EventLog;
@@ -25,15 +37,43 @@ export interface SandboxesSurface {
   list(): readonly SandboxSurface[];
   get(reference: string): SandboxSurface;
   create(body: CreateBody): Promise<SandboxSurface>;
-  explain(body: CreateBody): Promise<BoxRequest>;
-  prune(options: { readonly dryRun: boolean }): Promise<readonly PrunedSandbox[]>;
+  explain(body: CreateBody): Promise<{ readonly box: BoxRequest; readonly home: BoxHome }>;
+  prune(options: PruneOptions): Promise<readonly PrunedThing[]>;
   shutdown(keep: boolean): Promise<void>;
+}
+
+export interface SecretsSurface {
+  list(): readonly KeptSecret[];
+  find(name: string): KeptSecret | undefined;
+  set(name: string, change: SecretChange): Promise<KeptSecret>;
+  remove(name: string): Promise<void>;
+  check(
+    name: string,
+    options: { readonly ask: boolean; readonly signal: AbortSignal },
+  ): Promise<SecretCheckView>;
+}
+
+export interface GuardSurface {
+  readonly approvals: Approvals;
+  /** By the lists of the user's own file, as they are now. */
+  judge(text: string, cwd: string | undefined): Promise<Evaluation>;
+  isApprover(token: string): boolean;
+  record(entry: AuditEntry): void;
+  readonly audit: AuditSurface;
+}
+
+/** The log as it is on disk now. */
+export interface AuditSurface {
+  search(query: AuditQuery): AsyncIterable<AuditLineView>;
+  verify(head: string | undefined): Promise<AuditVerdict>;
 }
 
 export interface SandboxSurface {
   readonly id: string;
   readonly name: string;
   readonly state: SandboxState;
+  /** Another engine than this daemon's holds it. */
+  readonly isElsewhere: boolean;
   view(): SandboxView;
   ready(): Promise<void>;
   ensureRunning(): Promise<void>;
@@ -52,7 +92,20 @@ export interface SandboxSurface {
   baseContent(path: Buffer): Promise<Buffer>;
   moveBaseline(news: readonly BroughtBack[]): Promise<void>;
   stats(): Promise<StatsView>;
+  publish(port: PortSpec): Promise<PortView>;
+  /** To a program inside. */
+  connect(target: SocketTarget, signal?: AbortSignal): Promise<Duplex>;
+  unpublish(host: number): Promise<void>;
+  serviceLogs(
+    service: string,
+    options: { readonly tail?: number; readonly follow?: boolean; readonly signal?: AbortSignal },
+  ): Promise<AsyncIterable<Buffer>>;
   verify(): Promise<VerifyView>;
+  /** What it may reach, and what the gate decided. `egress_closed` where there is no gate. */
+  net(): NetView;
+  changeNet(change: NetChange): NetView;
+  netLog(options: { readonly follow: boolean; readonly signal: AbortSignal }): AsyncIterable<EgressLineView>;
+  provisionSource(): ProvisionSourceView;
   hold(): () => void;
   /** What an earlier daemon left of it is known again. Never rejects. */
   readonly recovered: Promise<void>;
@@ -60,11 +113,15 @@ export interface SandboxSurface {
 
 export interface ExecSurface {
   readonly id: string;
+  /** How it ended is known, though it may not be written down yet. */
+  readonly known: Promise<unknown>;
   readonly ended: Promise<void>;
   readonly inputBytes: number;
+  /** Whenever there are more of them; returns how to stop that. */
+  onInputTaken(listener: () => void): () => void;
   view(): ExecView;
   log(): Promise<ExecLog>;
-  result(): Promise<ExecResultView>;
+  knownResult(): Promise<ExecResultView>;
   write(data: Buffer): Promise<void>;
   endStdin(): void;
   signal(name: string): void;

@@ -29,6 +29,14 @@ export class OpenFolder {
     return new OpenFolder(openSync(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK), Buffer.from(path));
   }
 
+  /** The same where the name itself must be no link; what is above it is the caller's affair. */
+  static real(path: string): OpenFolder {
+    return new OpenFolder(
+      openSync(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK),
+      Buffer.from(path),
+    );
+  }
+
   /** The path of a name in this folder. It is the caller's to follow no link there. */
   child(name: Buffer): Buffer {
     return Buffer.concat([this.#prefix, name]);

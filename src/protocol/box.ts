@@ -3,6 +3,9 @@
  * an adapter translates and adds nothing of its own.
  */
 
+/** What `hostname` says inside. */
+export const boxHostname = 'sallyport';
+
 export interface BoxUser {
   readonly uid: number;
   readonly gid: number;
@@ -52,9 +55,42 @@ export interface BoxRequest {
   readonly endsWithHost: boolean;
   /** The read-only volume that holds porter; see `porterPath`. */
   readonly porterVolume: string;
+  /** Names are asked for at its own loopback, and its user may listen on every port there. */
+  readonly asksGate?: true;
   /** The engine's default when absent. */
   readonly runtime?: string;
+  /** The network of its services. Absent: it has no network card. */
+  readonly network?: BoxNetwork;
 }
+
+/** A network that one sandbox and its services have for themselves. Nothing on it leads out. */
+export interface BoxNetwork {
+  readonly name: string;
+  /** The host name by which the others on it find this one. */
+  readonly alias: string;
+}
+
+/** Without `nofile` it gets what the engine gives: one whose own hard limit is lower could not start it. */
+export type ServiceLimits = Omit<BoxLimits, 'nofile'> & { readonly nofile?: number };
+
+/** The container of a service. What is not here is the same for all of them. */
+export interface ServiceRequest {
+  readonly name: string;
+  readonly image: string;
+  readonly network: BoxNetwork;
+  readonly env: Readonly<Record<string, string>>;
+  /** Absent: the image's own. */
+  readonly command?: readonly string[];
+  /** All that it keeps; see `policy/services.ts`. */
+  readonly capabilities: readonly string[];
+  readonly labels: Readonly<Record<string, string>>;
+  readonly limits: ServiceLimits;
+}
+
+/** In the home inside: what the gate gives programs to find it and to trust it by. */
+export const gateFolder = '.sallyport';
+/** In `gateFolder`: the HOME of the browser that is started from outside, which trusts the sandbox's CA. */
+export const browserHome = 'browser';
 
 /** Where porter's volume is mounted in every sandbox, and the program that becomes its first process. */
 export const porterMount = '/.sallyport';

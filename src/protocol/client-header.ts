@@ -7,6 +7,7 @@ export const clientHeader = 'sallyport-client';
 /** With an exec that is waited for: its id, sent when it is written down and before it is over. */
 export const execIdHeader = 'sallyport-exec-id';
 export const treeContentType = 'application/x-sallyport-tree';
+export const linesContentType = 'application/x-ndjson';
 
 export interface ClientWords {
   readonly version: string;

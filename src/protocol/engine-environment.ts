@@ -11,11 +11,19 @@ const engineVariables = [
   'DOCKER_TLS_VERIFY',
   'DOCKER_CERT_PATH',
   'SALLYPORT_ENGINE_DIR',
+  'SALLYPORT_ENGINE',
 ] as const;
+
+/** What can be asked for. `auto`: a container engine, or what was chosen before on this machine. */
+export const engineNames = ['auto', 'docker', 'bubblewrap'] as const;
+export type EngineName = (typeof engineNames)[number];
 
 export function hashEngineEnvironment(env: Readonly<Record<string, string | undefined>>): string {
   // Empty is the same as absent, as it is for discovery.
-  const text = engineVariables.map((name) => `${name}=${env[name] ?? ''}\0`).join('');
+  const named = (name: string): string => (env[name] === 'auto' ? '' : (env[name] ?? ''));
+  // One that does not matter is left out, so that what a version without it hashed stays the same.
+  const names = engineVariables.filter((name) => name !== 'SALLYPORT_ENGINE' || named(name) !== '');
+  const text = names.map((name) => `${name}=${named(name)}\0`).join('');
   return fnv1a64(Buffer.from(text)).toString(16).padStart(16, '0');
 }
 

@@ -75,6 +75,16 @@ export const errorRegistry = {
     summary: 'An installed engine was started but did not become ready in time.',
     advice: "Read the engine's log named above, or start the engine by hand and try again.",
   },
+  engine_unsupported: {
+    kind: 'unsupported',
+    summary: 'This engine cannot do what was asked for, and nothing was made.',
+    advice: 'Leave it out, or use another engine (`--engine docker`).',
+  },
+  engine_not_chosen: {
+    kind: 'permission',
+    summary: 'Only an engine that isolates less than a container engine is here, and nobody has chosen it.',
+    advice: 'Choose it with `--engine bubblewrap` or SALLYPORT_ENGINE=bubblewrap, or start Docker.',
+  },
   image_missing: {
     kind: 'not_found',
     summary: 'The image is not on this engine.',
@@ -89,6 +99,42 @@ export const errorRegistry = {
     kind: 'internal',
     summary: 'An image could not be built.',
     advice: 'Read the end of the build output above.',
+  },
+  build_cache_changed: {
+    kind: 'conflict',
+    summary: "An image of the builder's cache was removed while the builder looked at it.",
+    advice: 'Try again; a build with `--rebuild` does not use the cache.',
+  },
+  dockerfile_invalid: {
+    kind: 'invalid',
+    summary: "A project's Dockerfile or a file of its build context cannot be used.",
+    advice: 'Correct the line or the file that the message names; docs/images.md says what can be built.',
+  },
+  image_in_use: {
+    kind: 'conflict',
+    summary: 'An image is needed by a sandbox or by another image.',
+    advice: 'Remove the sandboxes that the message names first (`sally rm`).',
+  },
+  image_unprovisioned: {
+    kind: 'unavailable',
+    summary: 'An image of ours lacks its marker or a program that it promises, and could not be repaired.',
+    advice: 'Make it anew: `sally provision <template> --rebuild`.',
+  },
+  provision_refused: {
+    kind: 'conflict',
+    summary: 'A sandbox that ran something, or holds something of its user, cannot become the base image.',
+    advice:
+      'Create one that is given nothing and runs nothing: `sally create --image <image>`, then provision that.',
+  },
+  template_unknown: {
+    kind: 'invalid',
+    summary: 'There is no image template of this name.',
+    advice: 'Use one of base, claude, codex, opencode, coding, browser and data.',
+  },
+  npm_failed: {
+    kind: 'unavailable',
+    summary: "The npm packages of an image could not be fetched with this machine's npm.",
+    advice: 'Check that npm is installed and reaches its registry (`npm ping`), then try again.',
   },
   setup_refused: {
     kind: 'permission',
@@ -180,6 +226,53 @@ export const errorRegistry = {
     summary: 'The engine has no such container runtime.',
     advice: 'Choose one that `sally doctor` lists, or add it to the engine.',
   },
+  services_unsupported: {
+    kind: 'unsupported',
+    summary: 'This engine or this runtime cannot give a sandbox services.',
+    advice: 'Use Docker Engine with its default runtime, or leave the services out.',
+  },
+  service_failed: {
+    kind: 'unavailable',
+    summary: 'A required service ended or did not become healthy, so the sandbox was not made.',
+    advice:
+      'Read the output above; give the health check more `retries` or a `start_period` if it needs time.',
+  },
+  service_hook_failed: {
+    kind: 'invalid',
+    summary: 'A command of `post_start_on_primary` failed, so the sandbox was not made.',
+    advice: 'Read its output above; it runs in the sandbox at each start.',
+  },
+  service_not_found: {
+    kind: 'not_found',
+    summary: 'The sandbox has no such service.',
+    advice: '`sally inspect` shows the services of a sandbox.',
+  },
+  port_unavailable: {
+    kind: 'conflict',
+    summary: 'A port of this machine cannot be listened on.',
+    advice: 'Choose another one, or leave the host port out to get one that is free.',
+  },
+  preview_not_found: {
+    kind: 'not_found',
+    summary: 'The sandbox has no such preview.',
+    advice: '`sally open --ls` shows those that there are.',
+  },
+  port_not_published: {
+    kind: 'not_found',
+    summary: 'The sandbox does not publish this port.',
+    advice: '`sally ports` shows what it publishes; ports are named by their number on this machine.',
+  },
+  browser_failed: {
+    kind: 'unavailable',
+    summary: 'The browser of a sandbox did not start, or does not listen.',
+    advice:
+      'The sandbox needs an image with Chromium: `sally provision browser` makes one, `--image sallyport-browser` uses it.',
+  },
+  subnets_exhausted: {
+    kind: 'exhausted',
+    summary: 'No subnet is left for the network of a sandbox.',
+    advice: 'Remove sandboxes with services that are not needed (`sally ls`, `sally rm`).',
+  },
   refused_by_policy: {
     kind: 'invalid',
     summary: 'What was asked for is not allowed, and nothing was made.',
@@ -221,6 +314,12 @@ export const errorRegistry = {
     advice:
       'Look at them with `sally diff`, bring them back with `sally apply`, or remove it with `--force`.',
   },
+  workspace_not_cloned: {
+    kind: 'conflict',
+    summary: 'The sandbox does not work on a private clone, so it has no commits to bring back.',
+    advice:
+      '`sally diff` and `sally apply` are for a copied workspace; with a live one git shows on the host what changed.',
+  },
   workspace_not_copied: {
     kind: 'conflict',
     summary: 'The sandbox has no copy of a folder, so there is nothing to compare or to bring back.',
@@ -238,8 +337,19 @@ export const errorRegistry = {
   },
   git_failed: {
     kind: 'conflict',
-    summary: 'Git could not make the branch.',
-    advice: 'Read what git says above; `--patch` and `--to` need no repository.',
+    summary: 'Git could not do its part on this machine.',
+    advice: 'Read what git says above; `sally apply --patch` and `--to` need no repository.',
+  },
+  repository_unfit: {
+    kind: 'invalid',
+    summary: 'The folder, or its branch, cannot be cloned or have a worktree.',
+    advice: 'Mend what the message names, or work on the folder itself (`--workspace`) or on a copy.',
+  },
+  commits_refused: {
+    kind: 'conflict',
+    summary: 'The commits that a sandbox made were not taken: they are broken, too large, or made to harm.',
+    advice:
+      '`sally diff` shows what changed, `sally cp` brings single files; nothing of the repository was touched.',
   },
   changed_meanwhile: {
     kind: 'conflict',
@@ -288,7 +398,8 @@ export const errorRegistry = {
   },
   project_not_approved: {
     kind: 'permission',
-    summary: 'The sallyport.yaml of this folder asks for something that nobody has approved.',
+    summary:
+      'The sallyport.yaml or the Dockerfile of this folder asks for something that nobody has approved.',
     advice:
       'Read the file, then approve it: run in a terminal, pass `--approve`, or set SALLYPORT_APPROVE_PROJECT=1.',
   },
@@ -405,7 +516,8 @@ export const errorRegistry = {
   },
   daemon_engine_differs: {
     kind: 'conflict',
-    summary: 'The daemon was started for another engine than the one that the environment names.',
+    summary:
+      'The daemon works with another engine than the one that is asked for, or that holds the sandbox.',
     advice:
       'Stop it with `sally daemon stop` and call again, or use the variables (DOCKER_HOST, DOCKER_CONTEXT …) that it was started with.',
   },
@@ -447,6 +559,125 @@ export const errorRegistry = {
     summary: 'A path of a live workspace is to be protected, is not there, and cannot be held by a stub.',
     advice:
       'Make it yourself, work on a copy (`mode: copy`), or name it in `workspace.dangerously_unprotected`.',
+  },
+  egress_rule_invalid: {
+    kind: 'invalid',
+    summary: 'A rule about what a sandbox may reach cannot be used.',
+    advice:
+      'Write it as host, host:port, *.host, or a range such as 10.1.0.0/16; `docs/network.md` has all forms.',
+  },
+  egress_denied: {
+    kind: 'permission',
+    summary: 'What a program inside wanted to reach is not allowed.',
+    advice: '`sally net log` shows what was denied and why; `sally net allow` allows it.',
+  },
+  egress_unreachable: {
+    kind: 'unavailable',
+    summary: 'What a program inside wanted to reach is allowed and could not be reached.',
+    advice: 'See whether this machine can reach it; `sally net log` has the reason.',
+  },
+  tor_missing: {
+    kind: 'unavailable',
+    summary: 'The sandbox is to leave by Tor, and the program `tor` is not installed here.',
+    advice: 'Install it (`apt-get install tor`), or name one that runs: `tor://127.0.0.1:9050`.',
+  },
+  tor_failed: {
+    kind: 'unavailable',
+    summary: 'The Tor client that the daemon starts ended.',
+    advice:
+      'Read its last words above; the next connection starts it again. SALLYPORT_TOR_CONFIG names settings of yours.',
+  },
+  tor_not_ready: {
+    kind: 'timeout',
+    summary: 'The Tor client has not built its first circuit in time.',
+    advice:
+      'See whether this machine reaches the Tor network; where that is blocked, name bridges in a file and SALLYPORT_TOR_CONFIG.',
+  },
+  upstream_refused: {
+    kind: 'permission',
+    summary: 'The proxy of `egress.upstream` wants a login, or does not take the one that it was given.',
+    advice: 'Set the secret that `egress.upstream_secret` names; its value is `user:password`.',
+  },
+  egress_closed: {
+    kind: 'conflict',
+    summary: 'The sandbox was made without egress, so there is nothing to change.',
+    advice: 'Make it with `egress` in its spec, or with `--allow` or `--egress`.',
+  },
+  agent_unknown: {
+    kind: 'not_found',
+    summary: 'There is no agent of this name.',
+    advice: 'Use claude, codex or opencode, or describe your own (docs/agents.md).',
+  },
+  agent_not_ready: {
+    kind: 'unavailable',
+    summary: 'Something that the agent needs does not work, so it was not started.',
+    advice: 'Do what is said of each of them, then start it again.',
+  },
+  secret_not_found: {
+    kind: 'not_found',
+    summary: 'There is no secret of this name.',
+    advice: 'See `sally secret ls`, or set it with `sally secret set`.',
+  },
+  secret_invalid: {
+    kind: 'invalid',
+    summary: 'A secret cannot be kept as it was given.',
+    advice: 'See `sally secret set --help`.',
+  },
+  secret_unavailable: {
+    kind: 'unavailable',
+    summary: 'The command that makes the value of a secret failed.',
+    advice: 'Run the command by hand on this machine; what it prints is the value.',
+  },
+  keyring_unavailable: {
+    kind: 'unavailable',
+    summary:
+      'The keyring of the system, which holds the value of a secret or is to hold it, is locked, hangs or is gone.',
+    advice: 'Unlock it, or set the secret again with `--store file`.',
+  },
+  secret_unusable: {
+    kind: 'unavailable',
+    summary: 'A token that a run needs is missing, has expired, or is refused by its service.',
+    advice: 'See `sally secret check`, then set a new one with `sally secret set`.',
+  },
+  approval_not_found: {
+    kind: 'not_found',
+    summary: 'There is no question of this id, or it was answered long ago.',
+    advice: '`sally approvals` lists those that wait for an answer.',
+  },
+  approval_over: {
+    kind: 'conflict',
+    summary: 'The question was answered, withdrawn, or has expired.',
+    advice: 'Run the guarded command again: it asks again.',
+  },
+  approval_refused: {
+    kind: 'permission',
+    summary: 'The answer came from somebody who may not give it: whoever asks cannot answer.',
+    advice: 'Answer at a terminal with `sally approve` or `sally deny`, or set SALLYPORT_APPROVER_TOKEN.',
+  },
+  approval_word: {
+    kind: 'invalid',
+    summary: 'Three commands of this class were approved within a minute: this one takes the typed word.',
+    advice: 'Read the command, then type `approve`, or give `--word approve`.',
+  },
+  approvals_full: {
+    kind: 'exhausted',
+    summary: 'Too many questions wait for an answer.',
+    advice: 'Answer some of them: `sally approvals`.',
+  },
+  mcp_profile_not_found: {
+    kind: 'not_found',
+    summary: 'There is no profile of this name for MCP clients.',
+    advice: 'See `sally mcp ls`, or make it with `sally mcp serve`.',
+  },
+  mcp_profiles_broken: {
+    kind: 'invalid',
+    summary: 'The file with the profiles of MCP clients cannot be understood.',
+    advice: 'Look at mcp.json in the state folder; remove it, then make the profiles again.',
+  },
+  mcp_sessions_full: {
+    kind: 'exhausted',
+    summary: 'As many clients as the profile allows are connected.',
+    advice: 'End one of them, wait until one is idle for long enough, or raise --max-sessions.',
   },
   internal: {
     kind: 'internal',

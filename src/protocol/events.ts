@@ -4,10 +4,28 @@
  */
 
 import { z } from 'zod';
+import { riskClasses } from './risk-classes.ts';
 import { sandboxStates } from './states.ts';
 
 const base = { sequence: z.number().int().positive(), at: z.iso.datetime(), sandbox_id: z.string() };
+/** Of no sandbox. */
+const apart = { ...base, sandbox_id: z.string().optional() };
 const exec = { exec_id: z.string() };
+const egress = {
+  entrance: z.string(),
+  host: z.string(),
+  /** 0: only the name was asked for. */
+  port: z.number().int(),
+  bytes_out: z.number().int(),
+  bytes_in: z.number().int(),
+  duration_ms: z.number(),
+  status: z.number().int().optional(),
+  error: z.string().optional(),
+  skipped: z.number().int(),
+};
+/** Of this machine, and inside. */
+const port = { host: z.number().int(), box: z.number().int() };
+const service = { service: z.string(), required: z.boolean() };
 
 export const eventSchema = z.discriminatedUnion('type', [
   z.strictObject({
@@ -29,6 +47,16 @@ export const eventSchema = z.discriminatedUnion('type', [
   }),
   /** Something worth knowing that changed no state: an option that weakens, a probe that healed, a notice of porter. */
   z.strictObject({ ...base, type: z.literal('sandbox.note'), code: z.string(), message: z.string() }),
+  z.strictObject({ ...base, ...service, type: z.literal('service.ready') }),
+  /** It did not become healthy, or it ended later. */
+  z.strictObject({ ...base, ...service, type: z.literal('service.failed'), reason: z.string() }),
+  z.strictObject({
+    ...base,
+    ...port,
+    type: z.literal('port.published'),
+    addresses: z.array(z.string()),
+  }),
+  z.strictObject({ ...base, ...port, type: z.literal('port.unpublished') }),
   z.strictObject({
     ...base,
     ...exec,
@@ -46,6 +74,44 @@ export const eventSchema = z.discriminatedUnion('type', [
     timed_out: z.boolean(),
     oom_killed: z.boolean(),
   }),
+  /** A decision of the gate. Many alike become one: `skipped` is how many were not told since the last of this sandbox. */
+  z.strictObject({ ...base, type: z.literal('egress.allowed'), ...egress, rule: z.string() }),
+  z.strictObject({
+    ...base,
+    type: z.literal('egress.denied'),
+    ...egress,
+    code: z.string(),
+    reason: z.string(),
+  }),
+  /** The rules were changed while it ran. */
+  z.strictObject({
+    ...base,
+    type: z.literal('egress.changed'),
+    allow: z.array(z.string()),
+    deny: z.array(z.string()),
+    closed: z.number().int(),
+  }),
+  /** A guarded command waits for somebody to say yes or no: `sally approve`, `sally deny`. */
+  z.strictObject({
+    ...apart,
+    type: z.literal('approval.pending'),
+    approval_id: z.string(),
+    /** At most 2000 characters of it. */
+    command: z.string(),
+    class: z.enum(riskClasses),
+    expires_at: z.iso.datetime(),
+  }),
+  z.strictObject({
+    ...apart,
+    type: z.literal('approval.decided'),
+    approval_id: z.string(),
+    state: z.enum(['approved', 'denied', 'expired', 'withdrawn']),
+    by: z.string(),
+  }),
+  /** What is done so that an engine answers: looked for, started, waited for. */
+  z.strictObject({ ...apart, type: z.literal('engine.progress'), step: z.string(), message: z.string() }),
+  /** The engine went away, or is there again. */
+  z.strictObject({ ...apart, type: z.literal('engine.reachable'), reachable: z.boolean() }),
 ]);
 
 export type SallyEvent = z.infer<typeof eventSchema>;

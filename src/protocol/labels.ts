@@ -10,12 +10,18 @@ export const label = {
   id: 'dev.sallyport.id',
   name: 'dev.sallyport.name',
   spec: 'dev.sallyport.spec',
+  /** Of the container of a service: its name. `id` and `name` are its sandbox's. */
+  service: 'dev.sallyport.service',
   /** `ephemeral` on boxes of the strict profile. */
   sandbox: 'dev.sallyport.sandbox',
   /** The hash of the inputs that a cached object was made from. */
   inputs: 'dev.sallyport.inputs',
   /** Of a derived image: the id of the image that it was made of. */
   base: 'dev.sallyport.base',
+  /** Of an image made from a template: its name. */
+  template: 'dev.sallyport.template',
+  /** The marker's version, on a base image that was provisioned out of what a sandbox is made of. */
+  provisioned: 'dev.sallyport.provisioned',
   version: 'dev.sallyport.version',
   /** Set by the test suite on what it makes itself. */
   test: 'dev.sallyport.test',
@@ -23,14 +29,22 @@ export const label = {
 
 export type OwnedKind =
   | 'sandbox'
+  | 'service'
+  | 'network'
   | 'porter'
   | 'porter-filler'
   | 'image-base'
   | 'image-test'
+  | 'image-template'
   | 'image-bootstrap'
   | 'image-user'
+  | 'image-project'
+  /** A volume that says who builds an image. */
+  | 'build-turn'
   /** A container that becomes an image and is never started. */
-  | 'image-draft';
+  | 'image-draft'
+  /** A container in which an image's promises are tried. */
+  | 'image-check';
 
 export function ownedLabels(
   kind: OwnedKind,

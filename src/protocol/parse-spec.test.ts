@@ -43,7 +43,11 @@ describe('parseSpec', () => {
       { mounts: [{ sorce: '/a', target: '/b' }] },
       'mounts.0.sorce is no known field; did you mean source?',
     ],
-    ['a field like no other', { privileged: true }, 'privileged is no known field; known are image, name'],
+    [
+      'a field like no other',
+      { privileged: true },
+      'privileged is no known field; known are image, build, agent, name',
+    ],
     ['a pid namespace', { pid: 'host' }, 'pid is no known field'],
     ['devices', { devices: ['/dev/kvm'] }, 'devices is no known field'],
     ['a missing field', { workspace: {} }, 'workspace.path is missing; it must be text'],

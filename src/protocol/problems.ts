@@ -144,9 +144,9 @@ function valueAt(value: unknown, path: Path): unknown {
   }, value);
 }
 
-/** SECURITY: values of variables may be secrets, and errors are logged. */
+/** SECURITY: values of variables may be secrets, the value of a secret is one, and errors are logged. */
 function shownValue(path: Path, value: unknown): string | undefined {
-  if (path.includes('envs') || value === undefined) return undefined;
+  if (path.includes('envs') || path.at(-1) === 'value' || value === undefined) return undefined;
   if (typeof value === 'string') return JSON.stringify(shorten(value));
   if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'a list' : 'a map';
   return String(value);

@@ -1,7 +1,9 @@
 /** What the API is asked: the bodies of requests. Queries are parsed by their routes. */
 
 import { z } from 'zod';
-import { argvSchema, envsSchema, specSchema } from './spec.ts';
+import { portSchema } from './port-spec.ts';
+import { egressRuleSchema, specSchema } from './spec.ts';
+import { argvSchema, envsSchema } from './spec-values.ts';
 
 const wholeMs = z
   .number()
@@ -17,6 +19,11 @@ export const createBody = z.strictObject({
   detached: z.boolean().default(false),
   /** A sandbox of this name is used if it has the same spec (G1). */
   reuse: z.boolean().default(false),
+  /** The `approval` of the workspace's Dockerfile as somebody saw it: exactly that is built, and nothing else. */
+  approved_dockerfile: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .optional(),
 });
 export type CreateBody = z.infer<typeof createBody>;
 export type CreateInput = z.input<typeof createBody>;
@@ -47,6 +54,27 @@ export const execBody = z.strictObject({
 export type ExecBody = z.infer<typeof execBody>;
 export type ExecInput = z.input<typeof execBody>;
 
+export const publishBody = z.strictObject({ port: portSchema });
+
+export const previewBody = z.strictObject({
+  /** Inside. */
+  port: z.number().int().min(1).max(65535),
+  /** Where the browser begins. */
+  path: z
+    .string()
+    .regex(/^\/(?![/\\])[\x21-\x7e]*$/, 'is no path of a page')
+    .max(2000)
+    .default('/'),
+  /** So long a browser that came by a link gets in. */
+  ttl_ms: z
+    .number()
+    .int()
+    .min(1000)
+    .max(30 * 86_400_000)
+    .optional(),
+});
+export type PreviewBody = z.infer<typeof previewBody>;
+
 export const stopBody = z.strictObject({ grace_ms: wholeMs.default(5000) });
 export const signalBody = z.strictObject({ signal: z.string().regex(/^SIG[A-Z0-9]{1,10}$/) });
 export const killBody = z.strictObject({ grace_ms: wholeMs.default(5000) });
@@ -54,6 +82,12 @@ export const resizeBody = z.strictObject({
   rows: z.number().int().min(1).max(65535),
   columns: z.number().int().min(1).max(65535),
 });
+export const pruneBody = z.strictObject({
+  dry_run: z.boolean().default(false),
+  /** What was stopped so long ago goes as well; absent: after 15 days. */
+  older_than_ms: z.number().int().min(1).optional(),
+});
+
 export const shutdownBody = z.strictObject({
   /** Sandboxes go on running; else they are stopped. */
   keep: z.boolean().default(false),
@@ -78,7 +112,7 @@ export const symlinkBody = z.strictObject({ target: filePath, path: filePath });
 export const chmodBody = z.strictObject({ path: filePath, mode });
 
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
-/** What a path of the workspace's folder is on the host now, as it was brought back. */
+/** What a path of the workspace's folder is on the host now, as it was brought back: a line of the body each. */
 export const broughtBack = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('absent'), path: filePath }),
   z.strictObject({ kind: z.literal('directory'), path: filePath }),
@@ -91,5 +125,20 @@ export const broughtBack = z.discriminatedUnion('kind', [
     sha256,
   }),
 ]);
-export const broughtBackBody = z.strictObject({ paths: z.array(broughtBack).max(5000) });
-export type BroughtBackInput = z.input<typeof broughtBackBody>;
+export type BroughtBackInput = z.input<typeof broughtBack>;
+
+export const netChangeBody = z.strictObject({
+  allow: z.array(egressRuleSchema).max(100).default([]),
+  deny: z.array(egressRuleSchema).max(100).default([]),
+});
+export type NetChangeInput = z.input<typeof netChangeBody>;
+export type NetChange = z.output<typeof netChangeBody>;
+
+/** Asked of a person, by who may not allow it. */
+export const netRequestBody = z.strictObject({
+  allow: z.array(egressRuleSchema).min(1).max(20),
+  /** In the words of who asks; the person reads it. */
+  reason: z.string().max(300).default(''),
+  expires_in_ms: z.number().int().min(1).max(300_000).default(300_000),
+});
+export type NetRequest = z.output<typeof netRequestBody>;

@@ -8,46 +8,13 @@
 
 import { z } from 'zod';
 import { closest } from '../lib/closest.ts';
-import { parseDuration } from '../lib/durations.ts';
-import { parseSize } from '../lib/sizes.ts';
-import { smallestMemoryBytes } from './box.ts';
 import { builtinToolNames } from './builtin-tool-names.ts';
-import { isReservedEnv, isReservedLabel, reservedEnvPrefix, reservedLabelPrefix } from './reserved-names.ts';
-
-const mostEntries = 1000;
-const mostEnvironmentBytes = 512 * 1024;
-
-const size = (example: string) =>
-  z.union([z.string(), z.number()]).transform((value, context) => {
-    const bytes = typeof value === 'number' ? value : parseSize(value);
-    if (bytes === undefined || !Number.isSafeInteger(bytes) || bytes <= 0) {
-      context.addIssue({ code: 'custom', message: `is no size; write it like ${example}` });
-      return z.NEVER;
-    }
-    return bytes;
-  });
-
-const memory = size('512m or 4g').superRefine((bytes, context) => {
-  if (bytes >= smallestMemoryBytes) return;
-  const meant = bytes < 4096 ? `; did you mean ${bytes}m?` : '';
-  context.addIssue({
-    code: 'custom',
-    message: `is ${bytes} bytes, and nothing starts with less than 16m${meant}`,
-  });
-});
-
-/** `never` is a value of its own: 0 could be read as "at once" or as "no limit". */
-const duration = z.string().transform((value, context) => {
-  if (value === 'never') return value;
-  const ms = parseDuration(value);
-  if (ms === undefined || ms === 0) {
-    context.addIssue({ code: 'custom', message: 'is no duration; write it like 30s, 15m, 1h30m, or never' });
-    return z.NEVER;
-  }
-  return ms;
-});
-
-const noNul = z.string().refine((text) => !text.includes('\0'), 'contains a NUL');
+import { egressPresetNames } from './egress-preset-names.ts';
+import { engineNames } from './engine-environment.ts';
+import { portsSchema } from './port-spec.ts';
+import { isReservedLabel, reservedLabelPrefix } from './reserved-names.ts';
+import { optionalServicesSchema, requiredServicesSchema } from './service-spec.ts';
+import { argvSchema, duration, envsSchema, imageReference, limitsSchema, noNul } from './spec-values.ts';
 
 const insidePath = noNul
   .max(4095)
@@ -61,24 +28,6 @@ export const nameSchema = z
   .regex(
     /^[a-z0-9]([a-z0-9_.-]{0,61}[a-z0-9])?$/,
     'is no name: use a-z, 0-9, ".", "_" and "-", 1 to 63 characters',
-  );
-
-const envName = z
-  .string()
-  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'is no name of a variable')
-  .refine(
-    (name) => !isReservedEnv(name),
-    `is reserved: names that begin with ${reservedEnvPrefix} are Sallyport's own`,
-  );
-
-export const envsSchema = z
-  .record(envName, noNul)
-  .refine((envs) => Object.keys(envs).length <= mostEntries, `more than ${mostEntries} variables`)
-  .refine(
-    (envs) =>
-      Object.entries(envs).reduce((sum, [key, value]) => sum + key.length + value.length, 0) <=
-      mostEnvironmentBytes,
-    'more than 512 KiB of variables; put large values into a file',
   );
 
 const labelName = z
@@ -120,8 +69,10 @@ const workspaceSchema = z.strictObject({
   /** On the host. Relative to the file that says it, or to the working directory. */
   path: hostPath,
   target: insidePath.default('/workspace'),
-  /** `live`: the folder itself. `readonly`: the same, not writable. `copy`: a copy; the folder stays as it is. */
-  mode: z.enum(['live', 'readonly', 'copy']).default('live'),
+  /** `live`: the folder itself. `readonly`: the same, not writable. `copy`: a copy; the folder stays as it is. `clone`: see `branch`. */
+  mode: z.enum(['live', 'readonly', 'copy', 'clone']).default('live'),
+  /** Of `clone`, and of it alone: the branch of the repository that is cloned; begun at HEAD where there is none of the name. */
+  branch: noNul.min(1).max(1000).optional(),
   /** Of `copy` alone. */
   ...excludes,
   /** Live: held read-only inside, with what always is. */
@@ -146,23 +97,53 @@ const builtinTool = z.enum(builtinToolNames, {
   },
 });
 
-const limitsSchema = z.strictObject({
-  memory: memory.optional(),
-  cpus: z.number().min(0.01).max(1024).optional(),
-  pids: z.number().int().min(1).max(4_194_304).optional(),
-  nofile: z.number().int().min(16).max(1_048_576).optional(),
+/** One rule: a line, or its parts. Whether it can be understood is for `policy/egress` to say. */
+export const egressRuleSchema = z.union([
+  noNul.min(1).max(512),
+  z.strictObject({
+    host: noNul.min(1).max(300),
+    ports: z.union([z.literal('any'), z.array(z.number().int().min(1).max(65535)).min(1).max(50)]).optional(),
+    tcp: z.boolean().optional(),
+    methods: z.array(noNul.max(20)).min(1).max(20).optional(),
+    paths: z.array(noNul.max(1000)).min(1).max(100).optional(),
+  }),
+]);
+
+const egressSchema = z.strictObject({
+  /** `learn` and the last allow everything that is public, and record it. */
+  mode: z.enum(['deny', 'learn', 'dangerously-allow-all']).optional(),
+  /** Empty: nothing is allowed. */
+  allow: z.array(egressRuleSchema).max(1000).optional(),
+  deny: z.array(egressRuleSchema).max(1000).optional(),
+  presets: z.array(z.enum(egressPresetNames)).max(20).optional(),
+  /** Secrets of this user that the gate puts into requests. */
+  credentials: z.array(nameSchema).max(50).optional(),
+  /** By which way everything leaves: `direct`, `tor`, `tor://host:port`, `http://host:port`, `socks5://host:port`. */
+  upstream: noNul.min(1).max(512).optional(),
+  /** The secret with `user:password` for an upstream that wants it. */
+  upstream_secret: nameSchema.optional(),
 });
 
-export const argvSchema = z.array(noNul).min(1).max(10_000);
+const buildSchema = z.strictObject({
+  /** `ARG`s of the workspace's Dockerfile. */
+  args: z
+    .record(
+      z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'is no name of a build argument'),
+      noNul.max(32 * 1024),
+    )
+    .refine((args) => Object.keys(args).length <= 100, 'more than 100 build arguments')
+    .optional(),
+  /** `none`: its commands run without a network. */
+  network: z.enum(['default', 'none']).optional(),
+});
 
 export const specSchema = z.strictObject({
   /** Absent: the base image. */
-  image: z
-    .string()
-    .min(1)
-    .max(512)
-    .regex(/^[\w][\w.:/@-]*$/, 'is no image reference')
-    .optional(),
+  image: imageReference.optional(),
+  /** How the workspace's Dockerfile.sallyport is built, where there is one and no image is named. */
+  build: buildSchema.optional(),
+  /** Whose image it gets, where no image is named and the workspace has no Dockerfile. */
+  agent: nameSchema.optional(),
   /** Absent: by the workspace, or made up. */
   name: nameSchema.optional(),
   /** Absent: nothing of the host is inside. */
@@ -172,10 +153,17 @@ export const specSchema = z.strictObject({
   copies: z.array(copySchema).max(100).optional(),
   /** Known tools with their folders of the user's home. */
   builtin_tools: z.array(builtinTool).max(100).optional(),
+  /** Containers beside it, on a network of their own. */
+  required_services: requiredServicesSchema.optional(),
+  optional_services: optionalServicesSchema.optional(),
+  /** Ports inside that this machine can reach. */
+  ports: portsSchema.optional(),
   envs: envsSchema.optional(),
   labels: labelsSchema.optional(),
   limits: limitsSchema.optional(),
   profile: z.enum(['standard', 'strict']).optional(),
+  /** Which engine it must be made by. Absent or `auto`: the one that the daemon works with. */
+  engine: z.enum(engineNames).optional(),
   /** Absent: the engine's default. */
   runtime: z
     .string()
@@ -192,6 +180,8 @@ export const specSchema = z.strictObject({
   network: z
     .literal('none', 'must be none: a sandbox has no network card, and egress opens what it may reach')
     .optional(),
+  /** What it may reach. Absent: nothing, and there is no gate at all. */
+  egress: egressSchema.optional(),
   /** Where commands start. Absent: the workspace, else the home folder. */
   workdir: insidePath.optional(),
   /** Runs as the exec `main` as soon as the sandbox is ready. */
@@ -206,3 +196,4 @@ export const specSchema = z.strictObject({
 export type SpecInput = z.input<typeof specSchema>;
 /** As it is understood: sizes in bytes, durations in milliseconds. */
 export type Spec = z.output<typeof specSchema>;
+export type EgressSpec = NonNullable<Spec['egress']>;

@@ -1,7 +1,7 @@
 /** What the API answers with. Schemas, because the OpenAPI page is made from them; clients import the types alone. */
 
 import { z } from 'zod';
-import { execStates, sandboxStates } from './states.ts';
+import { execStates, sandboxStates, serviceStates } from './states.ts';
 
 const time = z.iso.datetime();
 
@@ -19,8 +19,50 @@ const isolationView = z.strictObject({
   /** As the engine names it; `default` where the sandbox named none. */
   runtime: z.string(),
   profile: z.enum(['standard', 'strict']),
-  network: z.literal('none'),
+  /** `services`: a network with its services alone, from which nothing leads out. */
+  network: z.enum(['none', 'services']),
+  /** What this engine isolates less than a container engine. Absent: nothing. */
+  weaker: z.array(z.string()).optional(),
 });
+
+const serviceView = z.strictObject({
+  name: z.string(),
+  required: z.boolean(),
+  image: z.string(),
+  state: z.enum(serviceStates),
+  /** Why it failed. */
+  reason: z.string().optional(),
+  container_id: z.string().optional(),
+});
+export type ServiceView = z.infer<typeof serviceView>;
+
+export const portView = z.strictObject({
+  /** Of this machine. */
+  addresses: z.array(z.string()),
+  host: z.number().int(),
+  box: z.number().int(),
+  /** Closed while the sandbox does not run, or while another program has the port. */
+  open: z.boolean(),
+});
+export type PortView = z.infer<typeof portView>;
+
+/** A port for the browser of one user. */
+export const previewView = z.strictObject({
+  id: z.string(),
+  /** Inside. */
+  box: z.number().int(),
+  /** Where it is; of no use without a link. */
+  origin: z.string(),
+  /** How long a browser gets in, and how many do. */
+  session_ms: z.number().int(),
+  sessions: z.number().int(),
+  /** Of a new one: works once, and until then. */
+  url: z.string().optional(),
+  url_expires_at: time.optional(),
+  /** A page that leads to it, for its owner alone: command lines are read by others. */
+  launch_file: z.string().optional(),
+});
+export type PreviewView = z.infer<typeof previewView>;
 
 export const sandboxView = z.strictObject({
   id: z.string(),
@@ -37,7 +79,13 @@ export const sandboxView = z.strictObject({
   container_id: z.string().optional(),
   user: z.strictObject({ uid: z.number().int(), gid: z.number().int(), home: z.string() }),
   workspace: z
-    .strictObject({ path: z.string(), target: z.string(), mode: z.enum(['live', 'readonly', 'copy']) })
+    .strictObject({
+      path: z.string(),
+      target: z.string(),
+      mode: z.enum(['live', 'readonly', 'copy', 'clone']),
+      /** Of a clone. */
+      branch: z.string().optional(),
+    })
     .optional(),
   workdir: z.string(),
   limits: z.strictObject({
@@ -48,13 +96,33 @@ export const sandboxView = z.strictObject({
   }),
   labels: z.record(z.string(), z.string()),
   isolation: isolationView,
+  /** In the order of the spec, required ones first. */
+  services: z.array(serviceView),
+  /** That this machine can reach. */
+  ports: z.array(portView),
   /** Removed by itself when its command ends or its client goes away. */
+  /** Absent: there is no gate, and nothing can be reached. */
+  egress: z.strictObject({ mode: z.string() }).optional(),
   ephemeral: z.boolean(),
   idle_ttl_ms: z.number().optional(),
   expires_at: time.optional(),
   running_execs: z.number().int(),
 });
 export type SandboxView = z.infer<typeof sandboxView>;
+
+/** What a sandbox is made of, for who makes the base image out of it. */
+export const provisionSourceView = z.strictObject({ image: z.string(), image_id: z.string() });
+export type ProvisionSourceView = z.infer<typeof provisionSourceView>;
+
+/** A host and a port that the gate denied, and how often. */
+const deniedHost = z.strictObject({
+  host: z.string(),
+  port: z.number().int(),
+  count: z.number().int(),
+  code: z.string(),
+  reason: z.string(),
+  advice: z.string(),
+});
 
 export const execView = z.strictObject({
   id: z.string(),
@@ -86,6 +154,10 @@ export const execView = z.strictObject({
   stderr_bytes: z.number().int(),
   /** Why it was refused or lost. */
   error: errorView.optional(),
+  /** Only in the answer to its start: what it asks for beyond the sandbox passes the gate. */
+  gated: z.literal(true).optional(),
+  /** With it: what the sandbox was denied until then. */
+  denied_before: z.array(deniedHost).optional(),
 });
 export type ExecView = z.infer<typeof execView>;
 
@@ -177,18 +249,18 @@ export const statsView = z.strictObject({
 });
 export type StatsView = z.infer<typeof statsView>;
 
-export const verifyView = z.strictObject({
-  ok: z.boolean(),
-  checks: z.array(
-    z.strictObject({
-      name: z.string(),
-      expected: z.string(),
-      found: z.string(),
-      /** `unknown`: this runtime does not show it from inside. */
-      status: z.enum(['ok', 'failed', 'unknown']),
-    }),
-  ),
+const verifyCheck = z.strictObject({
+  name: z.string(),
+  expected: z.string(),
+  found: z.string(),
+  /** `unknown`: this runtime does not show it from inside. */
+  status: z.enum(['ok', 'failed', 'unknown']),
+  /** Of one that failed: what to do. */
+  advice: z.string().optional(),
 });
+export type VerifyCheck = z.infer<typeof verifyCheck>;
+
+export const verifyView = z.strictObject({ ok: z.boolean(), checks: z.array(verifyCheck) });
 export type VerifyView = z.infer<typeof verifyView>;
 
 export const healthView = z.strictObject({
@@ -197,10 +269,72 @@ export const healthView = z.strictObject({
   pid: z.number().int(),
   owner: z.string(),
   started_at: time,
-  engine: z.strictObject({ endpoint: z.string(), version: z.string(), reachable: z.boolean() }),
+  engine: z.strictObject({
+    /** `docker`, `podman`, `bubblewrap`. */
+    name: z.string(),
+    endpoint: z.string(),
+    version: z.string(),
+    reachable: z.boolean(),
+  }),
   /** A hash of the variables that choose an engine: a client that has others must not use this daemon unasked. */
   engine_environment: z.string(),
   sandboxes: z.record(z.string(), z.number().int()),
   sequence: z.number().int(),
 });
 export type HealthView = z.infer<typeof healthView>;
+
+/** One decision of the gate, as its log has it. */
+export const egressLineView = z.strictObject({
+  at: z.iso.datetime(),
+  allowed: z.boolean(),
+  entrance: z.string(),
+  scheme: z.string(),
+  host: z.string(),
+  /** 0: only the name was asked for. */
+  port: z.number().int(),
+  method: z.string().optional(),
+  path: z.string().optional(),
+  rule: z.string().optional(),
+  code: z.string().optional(),
+  reason: z.string().optional(),
+  /** The command that would allow it, or why none would. */
+  advice: z.string().optional(),
+  bytes_out: z.number().int(),
+  bytes_in: z.number().int(),
+  duration_ms: z.number(),
+  status: z.number().int().optional(),
+  error: z.string().optional(),
+});
+export type EgressLineView = z.infer<typeof egressLineView>;
+
+export const netView = z.strictObject({
+  mode: z.enum(['deny', 'learn', 'dangerously-allow-all']),
+  allow: z.array(z.string()),
+  deny: z.array(z.string()),
+  presets: z.array(z.string()),
+  upstream: z.string(),
+  open_connections: z.number().int(),
+  /** Since the daemon began, at most 200, by host and port. */
+  denied: z.array(deniedHost),
+  /** What was reached since the daemon began, as the rules that would allow just that. */
+  reached: z.array(z.string()),
+});
+export type NetView = z.infer<typeof netView>;
+
+export const pruneView = z.strictObject({
+  things: z.array(
+    z.strictObject({
+      kind: z.enum(['sandbox', 'service', 'network', 'volume', 'image']),
+      id: z.string(),
+      name: z.string(),
+      why: z.string(),
+      /** As far as the engine tells: what a sandbox wrote, the layers of an image. */
+      size_bytes: z.number(),
+      outcome: z.enum(['removed', 'would_be_removed', 'kept']),
+      /** Why it was kept. */
+      note: z.string().optional(),
+    }),
+  ),
+  freed_bytes: z.number(),
+});
+export type PruneView = z.infer<typeof pruneView>;

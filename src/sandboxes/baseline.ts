@@ -3,7 +3,9 @@
  * change is measured by. Files are the same if git would say so: of a mode only the owner's x counts.
  */
 
+import type { PatternFile } from '../policy/copied-excludes.ts';
 import type { BaselineWriter } from './ports.ts';
+import type { Manifest } from './records.ts';
 
 export type Mark =
   | {
@@ -60,6 +62,20 @@ export function isSame(a: Mark, b: Mark): boolean {
 /** Names are bytes, and keys of JSON are not. */
 export const keyOf = (path: Buffer): string => path.toString('base64');
 export const pathOfKey = (key: string): Buffer => Buffer.from(key, 'base64');
+
+type KeptPatternFile = Manifest['patternFiles'][number];
+
+export const writePatternFile = ({ folder, name, content }: PatternFile): KeptPatternFile => ({
+  folder: folder.toString('base64'),
+  name,
+  content: content.toString('base64'),
+});
+
+export const readPatternFile = ({ folder, name, content }: KeptPatternFile): PatternFile => ({
+  folder: Buffer.from(folder, 'base64'),
+  name,
+  content: Buffer.from(content, 'base64'),
+});
 
 /** Where the content of a file of this size goes; undefined: it is too much to be kept. */
 export function placeFor(pack: BaselineWriter, sizeBytes: number): number | undefined {

@@ -42,6 +42,7 @@ export interface ExecWorld {
 
 export class BoxExec {
   readonly #world: ExecWorld;
+  readonly #known = deferred<ExecRecord>();
   readonly #ended = deferred<void>();
   readonly #input = new InputRelay();
   readonly #presence: Presence;
@@ -51,6 +52,8 @@ export class BoxExec {
   #lastWrite: Promise<void> = Promise.resolve();
   #startedMs = performance.now();
   #finishing = false;
+  /** What is done about its end on the present connection. */
+  #over: Promise<void> = Promise.resolve();
   /** A reader is expected, for whom everything is kept. */
   #expecting: AbortController | undefined;
   /** Somebody wants it dead: said again on every new connection. */
@@ -63,7 +66,9 @@ export class BoxExec {
     this.#presence = new Presence(world.clientAbsenceMs, () => {
       if (!this.#record.background) void this.kill(graceMs);
     });
-    if (record.state !== 'running') this.#ended.resolve();
+    if (record.state === 'running') return;
+    this.#known.resolve(record);
+    this.#ended.resolve();
   }
 
   get id(): ExecId {
@@ -84,6 +89,16 @@ export class BoxExec {
 
   get inputBytes(): number {
     return this.#input.taken;
+  }
+
+  /** Whenever the program has taken more of its input; returns how to stop that. */
+  onInputTaken(listener: () => void): () => void {
+    return this.#input.onTaken(listener);
+  }
+
+  /** Resolves when it is known how it ended, which is a moment before it is written down. */
+  get known(): Promise<unknown> {
+    return this.#known.promise;
   }
 
   /** Resolves when it is over, however it ended: `view` says how. */
@@ -149,7 +164,8 @@ export class BoxExec {
 
   /** The sandbox knows nothing of it any more, or never did. */
   async lose(error: SallyportError): Promise<void> {
-    if (!this.running || this.#finishing) return;
+    if (!this.running) return;
+    if (this.#finishing) return await this.#over;
     this.#finishing = true;
     this.readerCame();
     await this.#lastWrite;
@@ -169,6 +185,12 @@ export class BoxExec {
 
   async result(): Promise<ExecResultView> {
     await this.ended;
+    return await this.knownResult();
+  }
+
+  /** For one who asks from another process: what he does next comes after it was written down. */
+  async knownResult(): Promise<ExecResultView> {
+    const record = await this.#known.promise;
     const log = await this.log();
     const [stdout, stderr, output] = await Promise.all([
       log.capture('stdout', captureLimitBytes),
@@ -176,7 +198,7 @@ export class BoxExec {
       log.capture('output', captureLimitBytes),
     ]);
     return {
-      exec: this.view(),
+      exec: execView(record),
       stdout: capturedView(stdout),
       stderr: capturedView(stderr),
       output: capturedView(output),
@@ -257,7 +279,7 @@ export class BoxExec {
       (result) => this.#onResult(exec, result),
       (error: unknown) => this.#onFailure(exec, error),
     );
-    over.catch((error: unknown) => this.#world.report(`the end of ${this.id}`, error));
+    this.#over = over.catch((error: unknown) => this.#world.report(`the end of ${this.id}`, error));
   }
 
   async #onResult(exec: Exec, result: ExecResult): Promise<void> {
@@ -285,8 +307,8 @@ export class BoxExec {
       },
       describeEnd(result, oomKilled),
     );
-    // Not before it is written down: until then porter is the only one that knows. And after the answer, which waits for nothing.
-    if (isWritten) setImmediate(() => exec.forget());
+    // Not before it is written down: until then porter is the only one that knows.
+    if (isWritten) exec.forget();
   }
 
   async #onFailure(exec: Exec, error: unknown): Promise<void> {
@@ -303,7 +325,10 @@ export class BoxExec {
     // Else the connection was lost: it goes on with the next one.
   }
 
-  /** True: it is written down. It is over in any case, and whoever waits for it must hear so, also when the disk is full. */
+  /**
+   * True: it is written down. It is over in any case, and whoever waits for it must hear so, also when the disk is full.
+   * He hears of it first, because he waits, and porter still knows it if this process ends before it is written.
+   */
   async #conclude(news: Partial<ExecRecord>, outcome: string): Promise<boolean> {
     const { now, checkpoint, report } = this.#world;
     const log = await this.log();
@@ -316,10 +341,14 @@ export class BoxExec {
       ...news,
     };
     checkpoint('exec.ended');
+    await log.end().catch((error: unknown) => report(`end the log of ${this.id}`, error));
+    this.#known.resolve(record);
+    // Not later than this: what the one who waited asks next comes with the loop's next turn, and finds it written.
+    await new Promise((resolve) => setImmediate(resolve));
     const isWritten = this.#writeDown(record, outcome);
     this.#record = record;
+    this.#input.close();
     checkpoint('exec.recorded-end');
-    await log.end().catch((error: unknown) => report(`end the log of ${this.id}`, error));
     this.readerCame();
     this.#presence.end();
     this.#ended.resolve();

@@ -4,12 +4,16 @@
  * It asks nobody whether it may, and it knows no queue: whoever calls makes sure that one call is over before the next.
  */
 
+import { gateFolder } from '../protocol/box.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import { label } from '../protocol/labels.ts';
+import type { SandboxState } from '../protocol/states.ts';
 import { BoxLink } from './box-link.ts';
+import { BoxServices } from './box-services.ts';
+import { gateClient } from './gate-client.ts';
 import { type Materialisation, materialise, startBox } from './materialise.ts';
 import type { MemoryDeaths } from './memory-deaths.ts';
-import type { BoxState } from './ports.ts';
+import type { BoxGate, BoxState } from './ports.ts';
 import type { RecordKeeper } from './record-keeper.ts';
 import { renewedPlan } from './renewed-plan.ts';
 import type { SandboxExecs } from './sandbox-execs.ts';
@@ -18,6 +22,7 @@ import { removeStubs, type StubTurns } from './stubs.ts';
 import type { SandboxWorld } from './world.ts';
 
 const mainGraceMs = 5000;
+const mayRun: ReadonlySet<SandboxState> = new Set(['PENDING', 'READY', 'PAUSED', 'STOPPING']);
 
 export interface KeeperParts {
   readonly keeper: RecordKeeper;
@@ -41,12 +46,15 @@ export class BoxKeeper {
   readonly #world: SandboxWorld;
   readonly #parts: KeeperParts;
   readonly #forwards: SocketForwards;
+  readonly services: BoxServices;
   #link: BoxLink | undefined;
+  #gate: BoxGate | undefined;
 
   constructor(world: SandboxWorld, parts: KeeperParts) {
     this.#world = world;
     this.#parts = parts;
     const { keeper } = parts;
+    this.services = new BoxServices(world, parts);
     this.#forwards = new SocketForwards({
       record: () => keeper.record,
       agent: world.sshAgent,
@@ -55,6 +63,14 @@ export class BoxKeeper {
       },
       report: (what, error) => world.report(`${what} of ${keeper.record.name}`, error),
     });
+  }
+
+  /** Where the spec asks for one. Made when it is first needed: after a restart of the daemon nobody made the box. */
+  get gate(): BoxGate | undefined {
+    const { keeper } = this.#parts;
+    if (keeper.record.plan.egress !== true) return undefined;
+    this.#gate ??= this.#world.gate.open(gateClient(this.#world, keeper));
+    return this.#gate;
   }
 
   get link(): BoxLink | undefined {
@@ -91,19 +107,38 @@ export class BoxKeeper {
     memory.reset();
     try {
       if (found === undefined) this.#link = await materialise(this.#world, this.#materialisation());
-      else if (found.running) await this.connect();
+      else if (found.running) await this.#rejoin();
       else this.#link = await startBox(this.#world, this.#materialisation());
       await this.#settleForListeners();
       this.#ready();
     } catch (error) {
       if (found === undefined) await this.#unmake();
-      else this.drop();
+      else await this.#standDown();
       if (found === undefined) keeper.forgetContainer();
       await this.#removeStubs();
       keeper.transition('FAILED', reasonOf(error));
       throw error;
     }
     this.#startCommand();
+  }
+
+  /** It runs although nobody knew. */
+  async #rejoin(): Promise<void> {
+    const { services } = this;
+    await services.provideContainers(() => {});
+    await services.startRequired();
+    services.startOptional();
+    await this.connect();
+    const porter = this.#link?.current;
+    if (porter !== undefined) await services.welcome(porter);
+  }
+
+  /** A start that failed leaves nothing that runs. */
+  async #standDown(): Promise<void> {
+    this.drop();
+    if (!this.services.any) return;
+    await this.#world.engine.stop(this.boxId(), 0);
+    await this.services.stop(0);
   }
 
   /** A box that cannot be started in the workspace as it is now goes; `start` makes another. */
@@ -127,7 +162,14 @@ export class BoxKeeper {
   }
 
   async #settleForListeners(): Promise<void> {
-    if (wantsAgent(this.#parts.keeper.record.plan)) await this.#link?.settleNow();
+    const { plan } = this.#parts.keeper.record;
+    if (wantsAgent(plan) || plan.egress === true) await this.#link?.settleNow();
+    const { gate } = this;
+    const porter = await this.#link?.porter();
+    if (porter === undefined || gate === undefined) return;
+    const gateEnv = await gate.prepare(porter, `${plan.user.home}/${gateFolder}`, this.#parts.signal);
+    this.#parts.keeper.note({ gateEnv });
+    await gate.probe(porter);
   }
 
   #ready(): void {
@@ -140,6 +182,7 @@ export class BoxKeeper {
     if (this.#link === undefined) return;
     this.drop();
     await this.#world.engine.remove(this.boxId());
+    await this.services.remove();
   }
 
   async connect(): Promise<void> {
@@ -153,6 +196,7 @@ export class BoxKeeper {
     // The connection stays open: it brings the last output and how the commands ended.
     await this.#link?.stay();
     await this.#world.engine.stop(this.boxId(), graceMs);
+    await this.services.stop(graceMs);
     this.#world.checkpoint('stop.stopped');
     await this.#ended(why ?? 'stopped on request');
   }
@@ -160,10 +204,12 @@ export class BoxKeeper {
   async pause(): Promise<void> {
     await this.#link?.stay();
     await this.#world.engine.pause(this.boxId());
+    await this.services.pause();
     this.#parts.keeper.transition('PAUSED');
   }
 
   async unpause(): Promise<void> {
+    await this.services.unpause();
     await this.#world.engine.unpause(this.boxId());
     if (this.#link === undefined) await this.connect();
     this.#ready();
@@ -180,17 +226,22 @@ export class BoxKeeper {
     if (containerId !== undefined) await engine.remove(containerId);
     else await removeByLabel(engine, owner, id);
     checkpoint('remove.container');
+    await this.services.remove();
+    if (this.services.any) checkpoint('remove.services');
     await this.#removeStubs();
     await execs.lose('it was removed');
+    this.gate?.forget();
     await store.remove(id);
     checkpoint('remove.store');
     keeper.transition('DELETED');
   }
 
-  /** What breaks the protocol is not trusted with another connection. */
+  /** What breaks the protocol is not trusted with another connection. One that was stopped meanwhile has none. */
   async distrust(error: SallyportError): Promise<void> {
     this.drop();
+    if (!mayRun.has(this.#parts.keeper.record.state)) return;
     await this.#world.engine.stop(this.boxId(), 0);
+    await this.services.stop(0);
     await this.#parts.execs.lose(error.message);
     await this.#removeStubs();
     this.#parts.keeper.transition('FAILED', error.message);
@@ -215,13 +266,19 @@ export class BoxKeeper {
     else if (found.status === 'paused') keeper.transition('PAUSED', reason);
     else if (found.running) await this.#runs(connecting);
     else if (state !== 'STOPPED') await this.#ended(howItEnded(found, meanwhile));
-    else await this.#removeStubs();
+    else await this.#rests();
+  }
+
+  async #rests(): Promise<void> {
+    await this.services.reconcile(false);
+    await this.#removeStubs();
   }
 
   /** The box goes on without us. */
   drop(): void {
     this.#link?.close();
     this.#link = undefined;
+    this.#gate?.close();
   }
 
   boxId(): string {
@@ -234,6 +291,7 @@ export class BoxKeeper {
 
   async #ended(why: string): Promise<void> {
     this.drop();
+    await this.services.reconcile(false);
     await this.#parts.execs.lose(why);
     await this.#removeStubs();
     this.#parts.keeper.transition('STOPPED', why);
@@ -244,6 +302,7 @@ export class BoxKeeper {
     const { keeper, execs } = this.#parts;
     const { engine, owner } = this.#world;
     await removeByLabel(engine, owner, keeper.record.id);
+    await this.services.remove();
     keeper.forgetContainer();
     await this.#removeStubs();
     await execs.lose('the daemon ended while it was started');
@@ -255,6 +314,7 @@ export class BoxKeeper {
     const why = 'its container was removed from outside';
     this.drop();
     this.#parts.keeper.forgetContainer();
+    await this.services.remove();
     await this.#removeStubs();
     await this.#parts.execs.lose(why);
     this.#parts.keeper.transition('FAILED', why);
@@ -263,6 +323,7 @@ export class BoxKeeper {
   async #runs(connecting: (work: () => Promise<void>) => Promise<void>): Promise<void> {
     // A link that lost its stream is on its way back, or says that it gave up.
     if (this.#link === undefined) await connecting(() => this.connect());
+    await this.services.reconcile(true);
     this.#parts.keeper.transition('READY');
   }
 
@@ -270,7 +331,7 @@ export class BoxKeeper {
   async #removeStubs(): Promise<void> {
     const { keeper, stubs } = this.#parts;
     try {
-      await removeStubs(keeper.record, stubs, () => keeper.note({ stubs: [] }));
+      await removeStubs(keeper.record, stubs, (left) => keeper.note({ stubs: left }));
     } catch (error) {
       this.#world.report(`take the stubs of ${keeper.record.name} away`, error);
     }
@@ -283,6 +344,7 @@ export class BoxKeeper {
       note: (news) => keeper.note(news),
       linkTo: (boxId) => this.#newLink(boxId),
       stubs,
+      services: this.services,
       tell: (event) => {
         const { id } = keeper.record;
         this.#world.store.events.append({ type: 'sandbox.progress', sandbox_id: id, ...event });
@@ -303,6 +365,7 @@ export class BoxKeeper {
       connected: async (porter) => {
         await execs.resume(porter);
         await this.#forwards.connected(porter);
+        await this.gate?.connected(porter);
       },
       report: (what, error) => this.#world.report(`${what} of ${keeper.record.name}`, error),
       lost: (error) => {

@@ -13,6 +13,7 @@ import type { BoxDoor, BoxEngine } from './ports.ts';
 
 const helloTimeoutMs = 20_000;
 const reconnectPausesMs = [0, 100, 500, 2000, 5000];
+const mostNonsense = 3;
 /** Most boxes are over by then. */
 const settleAfterMs = 1000;
 const answerMs = 500;
@@ -39,7 +40,8 @@ export class BoxLink {
   /** Speaks by the stream that was attached. */
   #attached = false;
   #settling: NodeJS.Timeout | undefined;
-  #moving: Promise<void> = Promise.resolve();
+  /** While it leaves the attached stream; never rejects. */
+  #moving: Promise<void> | undefined;
 
   constructor(engine: BoxEngine, host: LinkHost) {
     this.#engine = engine;
@@ -50,6 +52,45 @@ export class BoxLink {
   /** The connection, as soon as there is one. */
   async porter(): Promise<Porter> {
     return await this.#porter.promise;
+  }
+
+  /**
+   * A connection that answered in time and is still the one. What moves to a relay at that moment is asked when it is there: on a
+   * busy machine a move takes longer than an answer may, and it says nothing of the box.
+   */
+  async answering(withinMs: number): Promise<Porter | undefined> {
+    const moving = this.#moving;
+    const porter = await this.#answered(withinMs);
+    const moved = moving ?? this.#moving;
+    if (porter !== undefined || moved === undefined) return porter;
+    await moved;
+    return await this.#answered(withinMs);
+  }
+
+  async #answered(withinMs: number): Promise<Porter | undefined> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<undefined>((resolve) => {
+      timer = setTimeout(resolve, withinMs, undefined);
+    });
+    const porter = await Promise.race([this.#asked().catch(() => undefined), late]);
+    clearTimeout(timer);
+    return porter;
+  }
+
+  /** A question that is cut off by a move is put again, to the next connection. */
+  async #asked(): Promise<Porter> {
+    for (let last: Porter | undefined; ; ) {
+      const porter = await this.porter();
+      const isAnswered = await porter.ping().then(
+        () => true,
+        () => false,
+      );
+      if (isAnswered && this.#current === porter) return porter;
+      if (porter === last) throw new SallyportError('porter_gone', 'the sandbox does not answer');
+      last = porter;
+      // Whoever is told of the end of a connection has heard of it by then.
+      await new Promise((resolve) => setImmediate(resolve));
+    }
   }
 
   /** The connection if there is one right now. */
@@ -74,7 +115,7 @@ export class BoxLink {
   settle(): void {
     if (this.#closed || !this.#attached) return;
     this.#settling = setTimeout(() => {
-      this.#moving = this.#move().catch((error: unknown) => {
+      void this.#moveNow().catch((error: unknown) => {
         this.#host.report('leave the attached stream', error);
         this.settle();
       });
@@ -84,7 +125,7 @@ export class BoxLink {
 
   /** The same at once, before any program runs: whoever connects to a listener during the move is refused. */
   async settleNow(): Promise<void> {
-    if (!this.#closed && this.#attached) await this.#move();
+    if (!this.#closed && this.#attached) await this.#moveNow();
   }
 
   /** Resolves when the connection is one that stays as long as the box does. */
@@ -125,6 +166,17 @@ export class BoxLink {
     this.#current?.close();
     this.#current = undefined;
     this.#porter.reject(new SallyportError('porter_gone', 'the connection to the sandbox was closed'));
+  }
+
+  async #moveNow(): Promise<void> {
+    const move = this.#move();
+    const ended = move
+      .catch(() => {})
+      .finally(() => {
+        if (this.#moving === ended) this.#moving = undefined;
+      });
+    this.#moving = ended;
+    await move;
   }
 
   /** Commands go on with the new connection; a transfer would not, so none may be under way. */
@@ -187,6 +239,7 @@ export class BoxLink {
   /** A lost stream says nothing of the box: it may run on. */
   async #reconnect(first: SallyportError): Promise<void> {
     let last = first;
+    let nonsense = 0;
     for (const pauseMs of reconnectPausesMs) {
       if (pauseMs > 0) await later(pauseMs);
       if (this.#closed) return;
@@ -200,7 +253,9 @@ export class BoxLink {
         return;
       } catch (error) {
         last = asGone(error);
-        if (last.code === 'porter_protocol' || last.code === 'porter_superseded') break;
+        // It may be the engine's words about a box that is just ending: if it is not, it is heard again.
+        if (last.code === 'porter_protocol') nonsense++;
+        if (last.code === 'porter_superseded' || nonsense === mostNonsense) break;
       }
     }
     this.#giveUp(last);

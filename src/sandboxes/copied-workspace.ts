@@ -2,11 +2,13 @@
 
 import { createHash } from 'node:crypto';
 import type { Serial } from '../lib/serial.ts';
+import { CopiedExcludes } from '../policy/copied-excludes.ts';
+import type { CopyExcludes } from '../policy/exclude-patterns.ts';
 import type { Files } from '../porter/files.ts';
 import { SallyportError } from '../protocol/errors.ts';
-import { keyOf, readMark } from './baseline.ts';
+import { keyOf, readMark, readPatternFile } from './baseline.ts';
 import type { SandboxStore } from './ports.ts';
-import type { SandboxRecord } from './records.ts';
+import type { Manifest, SandboxRecord } from './records.ts';
 import {
   type BroughtBack,
   movedBaseline,
@@ -14,7 +16,9 @@ import {
   workspaceChanges,
 } from './workspace-changes.ts';
 import { workspaceCopy } from './workspace-copy.ts';
+import type { SandboxWorld } from './world.ts';
 
+type World = Pick<SandboxWorld, 'checkpoint'> & { readonly store: Store };
 type Store = Pick<SandboxStore, 'loadManifest' | 'saveManifest' | 'openBaseline' | 'readBaseline'>;
 
 /** Called right before they are used: what is not under way may be cut off when the connection moves. */
@@ -29,27 +33,37 @@ export interface CopiedFolder {
 
 export class CopiedWorkspace {
   readonly folder: CopiedFolder;
+  readonly #excludes: CopyExcludes;
+  readonly #isClone: boolean;
   readonly #record: SandboxRecord;
   readonly #store: Store;
   /** The pack has one writer, and a manifest that is read is written before the next one reads it. */
   readonly #moves: Serial;
 
-  constructor(record: SandboxRecord, store: Store, moves: Serial) {
-    this.folder = copiedFolder(record) ?? refuse(record);
+  readonly #checkpoint: SandboxWorld['checkpoint'];
+
+  constructor(record: SandboxRecord, { store, checkpoint }: World, moves: Serial) {
+    const copied = workspaceCopy(record.plan) ?? refuse(record);
+    this.folder = copied;
+    this.#excludes = copied.excludes;
+    this.#isClone = copied.branch !== undefined;
     this.#record = record;
     this.#store = store;
+    this.#checkpoint = checkpoint;
     this.#moves = moves;
   }
 
   async changes(open: OpenFiles, signal?: AbortSignal): Promise<readonly WorkspaceChange[]> {
-    const manifest = await this.#store.loadManifest(this.#record.id);
-    return await workspaceChanges(await open(), this.folder.target, manifest ?? {}, signal);
+    const { marks, patternFiles } = await this.#manifest();
+    const excludes = new CopiedExcludes(this.#excludes, patternFiles.map(readPatternFile));
+    const changes = await workspaceChanges(await open(), this.folder.target, { marks, excludes }, signal);
+    return this.#isClone ? changes.filter(isOfClone) : changes;
   }
 
   /** A file as it was put in. */
   async base(path: Buffer): Promise<Buffer> {
     const { id, name } = this.#record;
-    const text = (await this.#store.loadManifest(id))?.[keyOf(path)];
+    const text = (await this.#manifest()).marks[keyOf(path)];
     const mark = text === undefined ? undefined : readMark(text);
     if (mark?.kind !== 'file' || mark.keptAt === undefined) {
       const what = mark?.kind === 'file' ? 'was too large to be kept' : 'was no file';
@@ -72,14 +86,30 @@ export class CopiedWorkspace {
   async moveBaseline(open: OpenFiles, news: readonly BroughtBack[]): Promise<void> {
     await this.#moves.run(async () => {
       const { id } = this.#record;
-      const manifest = (await this.#store.loadManifest(id)) ?? {};
+      const { marks, patternFiles } = await this.#manifest();
       const pack = await this.#store.openBaseline(id);
-      const moved = open().then((files) =>
-        movedBaseline(files, this.folder.target, { manifest, pack, news }),
-      );
-      await this.#store.saveManifest(id, await moved.finally(() => pack.close()));
+      const moved = open().then((files) => movedBaseline(files, this.folder.target, { marks, pack, news }));
+      // The old one until the new one is there as a whole. What a crash leaves in the pack belongs to neither.
+      const renewed = { marks: await moved.finally(() => pack.close()), patternFiles };
+      this.#checkpoint('rebase.packed');
+      await this.#store.saveManifest(id, renewed);
+      this.#checkpoint('rebase.saved');
     });
   }
+
+  async #manifest(): Promise<Manifest> {
+    return (await this.#store.loadManifest(this.#record.id)) ?? { marks: {}, patternFiles: [] };
+  }
+}
+
+/**
+ * Of the repository of a clone only new objects count: they are commits that exist nowhere else. Its index, references and logs
+ * change with every look at it.
+ */
+function isOfClone({ path, after }: WorkspaceChange): boolean {
+  const text = path.toString('latin1');
+  if (text !== '.git' && !text.startsWith('.git/')) return true;
+  return text.startsWith('.git/objects/') && after?.kind === 'file';
 }
 
 export const copiedFolder = ({ plan }: Pick<SandboxRecord, 'plan'>): CopiedFolder | undefined =>

@@ -11,7 +11,14 @@ import { isWithin } from '../policy/paths.ts';
 import type { Files } from '../porter/files.ts';
 import type { TreeSource } from '../porter/tree-stream.ts';
 import { SallyportError } from '../protocol/errors.ts';
-import { type CopyEntry, CopyTree, copyFailure, type Listing, readable, singleFile } from './copy-tree.ts';
+import {
+  type CopyEntry,
+  CopyTree,
+  copyFailure,
+  type Listing,
+  readable,
+  withSingleFile,
+} from './copy-tree.ts';
 import type { Tell } from './world.ts';
 
 const progressEvery = 1000;
@@ -55,9 +62,10 @@ export async function putCopy(
   const { source, target, kind } = copy;
   const { signal } = options;
   if (kind === 'file') {
-    const entry = await singleFile(source);
-    // The empty file that the image has there belongs to the sandbox's user, whoever its folder belongs to.
-    await files.write(target, readable(entry), { how: 'truncate', mode: entry.mode, signal });
+    await withSingleFile(source, async (entry) => {
+      // The empty file that the image has there belongs to the sandbox's user, whoever its folder belongs to.
+      await files.write(target, readable(entry), { how: 'truncate', mode: entry.mode, signal });
+    });
     return;
   }
   await files.putTree(target, counted(treeOf(copy), copy, options.tell), { signal });

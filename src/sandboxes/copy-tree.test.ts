@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { temporaryFolder } from '../../test/support/little-engine.ts';
 import { isSallyportError } from '../protocol/errors.ts';
-import { CopyTree } from './copy-tree.ts';
+import { CopyTree, withSingleFile } from './copy-tree.ts';
 
 /** Puts a link in the place of a folder and back again, until its input ends. */
 const swapper = `
@@ -68,5 +68,32 @@ describe('a tree that is copied in', () => {
       child.stdin.end();
       await once(child, 'exit');
     }
+  });
+});
+
+describe('what is copied in', () => {
+  it('is reached by no link, and stays what was reached when a folder above it is swapped', async () => {
+    const folder = temporaryFolder();
+    const at = (path: string): string => join(folder, path);
+    for (const [name, content] of [
+      ['dir', 'inside'],
+      ['outside', 'outside'],
+    ] as const) {
+      mkdirSync(at(name));
+      writeFileSync(at(`${name}/file`), content);
+    }
+    symlinkSync(at('outside'), at('link'));
+    const refused = { code: 'copy_changed' };
+    await expect(withSingleFile(at('link/file'), async () => {})).rejects.toMatchObject(refused);
+    await expect(contents(at('link'))).rejects.toMatchObject(refused);
+    let read = '';
+    await withSingleFile(at('dir/file'), async (entry) => {
+      renameSync(at('dir'), at('away'));
+      renameSync(at('link'), at('dir'));
+      // The control: by its path it is the other one by now.
+      expect(readFileSync(at('dir/file'), 'utf8')).toBe('outside');
+      for await (const chunk of entry.chunks()) read += chunk.toString('utf8');
+    });
+    expect(read).toBe('inside');
   });
 });

@@ -7,21 +7,19 @@
  */
 
 import type { Dirent } from 'node:fs';
-import { readdir, stat, statfs } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { FileChangedError, type HostEntry, hostEntry, joinPath, smallFileNow } from '../lib/host-tree.ts';
+import { localDevice } from '../lib/local-disk.ts';
 import { OpenFolder } from '../lib/open-folder.ts';
+import { Turns } from '../lib/turns.ts';
+import type { PatternFile } from '../policy/copied-excludes.ts';
 import { type CopyExcludes, ExcludeRules, isDockerSyntax } from '../policy/exclude-patterns.ts';
 import { SallyportError } from '../protocol/errors.ts';
+import { HostWalk } from './host-walk.ts';
 
 /** A file of patterns that is larger is none. */
 const mostPatternBytes = 1024 * 1024;
 const smallFileBytes = 64 * 1024;
-/** Others get their turn after this long of blocking calls. */
-const turnMs = 5;
-/** Disks of this machine: ext, xfs, btrfs, f2fs, zfs, tmpfs, overlay. Calls to any other may never return. */
-const localTypes: ReadonlySet<number> = new Set([
-  0xef53, 0x58465342, 0x9123683e, 0xf2f52010, 0x2fc12fc1, 0x01021994, 0x794c7630,
-]);
 
 export type CopyEntry = HostEntry & {
   /** All of a small file. */
@@ -46,11 +44,14 @@ export class CopyTree {
   readonly #root: Buffer;
   readonly #excludes: CopyExcludes;
   readonly #from: ReadonlySet<string>;
+  readonly #onPatterns: (file: PatternFile) => void;
 
-  constructor(root: string, excludes: CopyExcludes) {
+  /** `onPatterns` is told of each file of patterns that counts, before anything that it is about. */
+  constructor(root: string, excludes: CopyExcludes, onPatterns: (file: PatternFile) => void = () => {}) {
     this.#root = Buffer.from(root);
     this.#excludes = excludes;
     this.#from = new Set(excludes.from);
+    this.#onPatterns = onPatterns;
   }
 
   /** `at`: where the folder is, if that is known better than by its path. */
@@ -78,21 +79,21 @@ export class CopyTree {
   }
 
   async *entries(): AsyncGenerator<CopyEntry> {
-    const turns: Turns = { device: await localDevice(this.#root), beganMs: performance.now() };
-    const root = opened(Buffer.alloc(0), () => OpenFolder.at(this.#root.toString('utf8')));
+    const root = await openRoot(this.#root);
     try {
-      yield* this.#walk(await this.top(root.path), root, { waiting: [], turns });
+      const state: WalkState = { waiting: [], device: await localDevice(root.path), turns: new Turns() };
+      yield* this.#walk(await this.top(root.path), root, state);
     } finally {
       root.close();
     }
   }
 
   async *#walk({ entries, rules }: Listing, folder: OpenFolder, state: WalkState): AsyncGenerator<CopyEntry> {
-    const { waiting, turns } = state;
+    const { waiting } = state;
     for (const listed of entries) {
       const { path, entry: found, onlyBelow } = listed;
       const at = folder.child(found.name);
-      const entry = await this.#load(listed, at, turns);
+      const entry = await this.#load(listed, at, state);
       if (!onlyBelow) {
         for (const parent of waiting.splice(0)) yield await this.#look(parent.path, parent.at);
         yield entry;
@@ -109,14 +110,11 @@ export class CopyTree {
     }
   }
 
-  async #load({ path, entry }: Listed, at: Buffer, turns: Turns): Promise<CopyEntry> {
-    if (turns.device === undefined || !entry.isFile()) return await this.#look(path, at);
-    if (performance.now() - turns.beganMs > turnMs) {
-      await new Promise((resolve) => setImmediate(resolve));
-      turns.beganMs = performance.now();
-    }
+  async #load({ path, entry }: Listed, at: Buffer, { device, turns }: WalkState): Promise<CopyEntry> {
+    if (device === undefined || !entry.isFile()) return await this.#look(path, at);
+    await turns.take();
     try {
-      const options = { mostBytes: smallFileBytes, device: turns.device };
+      const options = { mostBytes: smallFileBytes, device };
       return smallFileNow(at, path, options) ?? (await this.#look(path, at));
     } catch (cause) {
       throw copyFailure(path, cause);
@@ -164,7 +162,9 @@ export class CopyTree {
     const path = joinPath(folder, Buffer.from(name));
     const entry = await this.#patternFile(path, joinPath(folderAt, Buffer.from(name)));
     if (entry.sizeBytes > mostPatternBytes) throw noPatternFile(this.absolute(path), 'is larger than 1 MiB');
-    return rules.withFile(folder, name, await this.#content(entry));
+    const content = await this.#content(entry);
+    this.#onPatterns({ folder, name, content });
+    return rules.withFile(folder, name, content);
   }
 
   async #patternFile(path: Buffer, at: Buffer): Promise<Extract<HostEntry, { kind: 'file' }>> {
@@ -183,21 +183,20 @@ export class CopyTree {
 interface WalkState {
   /** Folders that are told only if something in them is. */
   readonly waiting: { readonly path: Buffer; readonly at: Buffer }[];
+  /** Of the tree's file system, where blocking calls are safe. */
+  readonly device: bigint | undefined;
   readonly turns: Turns;
 }
 
-interface Turns {
-  /** Of the tree's file system, where blocking calls are safe. */
-  readonly device: bigint | undefined;
-  beganMs: number;
-}
-
-async function localDevice(root: Buffer): Promise<bigint | undefined> {
+/** By no link: what was judged was a real path, and one that has a link in it by now leads elsewhere. */
+async function openRoot(path: Buffer): Promise<OpenFolder> {
+  const walk = new HostWalk();
   try {
-    const { type } = await statfs(root);
-    return localTypes.has(type) ? (await stat(root, { bigint: true })).dev : undefined;
+    return OpenFolder.real(await walk.entry(path.toString('utf8')));
   } catch (cause) {
     throw copyFailure(Buffer.alloc(0), cause);
+  } finally {
+    await walk.close();
   }
 }
 
@@ -247,11 +246,23 @@ function noPatternFile(path: Buffer, what: string): SallyportError {
   });
 }
 
-/** Reads one file that is copied alone. */
-export async function singleFile(path: string): Promise<Extract<HostEntry, { kind: 'file' }>> {
+/** One file that is copied alone, reached by no link, for as long as `use` takes. */
+export async function withSingleFile(
+  path: string,
+  use: (entry: Extract<HostEntry, { kind: 'file' }>) => Promise<void>,
+): Promise<void> {
+  const walk = new HostWalk();
+  try {
+    await use(await fileIn(walk, path));
+  } finally {
+    await walk.close();
+  }
+}
+
+async function fileIn(walk: HostWalk, path: string): Promise<Extract<HostEntry, { kind: 'file' }>> {
   const absolute = Buffer.from(path);
   try {
-    const entry = await hostEntry(absolute, absolute);
+    const entry = await hostEntry(Buffer.from(await walk.entry(path)), absolute);
     if (entry.kind === 'file') return entry;
     throw new FileChangedError(absolute);
   } catch (cause) {

@@ -42,6 +42,16 @@ export class EngineWatch {
     this.#abort.abort();
   }
 
+  #changed(reachable: boolean): void {
+    if (this.#reachable === reachable || this.#abort.signal.aborted) return;
+    this.#reachable = reachable;
+    try {
+      this.#world.store.events.append({ type: 'engine.reachable', reachable });
+    } catch (error) {
+      this.#world.report('tell of the engine', error);
+    }
+  }
+
   async #asks(limit?: AbortSignal): Promise<boolean> {
     const { signal } = this.#abort;
     try {
@@ -62,7 +72,7 @@ export class EngineWatch {
       } catch (error) {
         if (!signal.aborted) this.#world.report('follow the engine', error);
       }
-      this.#reachable = false;
+      this.#changed(false);
       await this.#untilBack();
     }
   }
@@ -75,7 +85,7 @@ export class EngineWatch {
         signal.addEventListener('abort', () => resolve(), { once: true });
         timer.unref();
       });
-      if (!signal.aborted) this.#reachable = await this.#asks();
+      if (!signal.aborted && (await this.#asks())) this.#changed(true);
     }
     if (!signal.aborted) await this.#host.back();
   }

@@ -1,6 +1,7 @@
 /** What a sandbox must look like from inside, row by row: what is expected, and how to find it in what the kernel shows. Pure. */
 
 import { plainPath } from '../policy/paths.ts';
+import { wantedServices } from '../policy/services.ts';
 import type { SandboxRecord } from './records.ts';
 import { agentSocketInside, wantsAgent } from './socket-forwards.ts';
 
@@ -20,11 +21,18 @@ export function expectations(record: SandboxRecord, porterMount: string): readon
   const { user, limits, profile, mounts, unprotected = [] } = record.plan;
   const { workspace } = record.spec;
   const strict = profile === 'strict';
+  const onBubblewrap = record.isolation.engine === 'bubblewrap';
   const noCapability = '0000000000000000';
   return [
     { name: 'user', expected: numbers(user.uid), find: status('Uid', spaced) },
     { name: 'group', expected: numbers(user.gid), find: status('Gid', spaced) },
-    { name: 'other groups', expected: '', find: status('Groups', (text) => otherGroups(text, user.gid)) },
+    {
+      name: 'other groups',
+      expected: '',
+      find: status('Groups', (text) => otherGroups(text, user.gid)),
+      // Nobody but root can leave a group. In a user namespace that does not know them they have no number of their own.
+      ...(onBubblewrap ? { fits: (found: string) => found.split(' ').every(isUnmapped) } : {}),
+    },
     ...['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb'].map((name) => ({
       name: `capabilities ${name.slice(3).toLowerCase()}`,
       expected: noCapability,
@@ -46,8 +54,12 @@ export function expectations(record: SandboxRecord, porterMount: string): readon
       fits: (found) => isRounded(Number(found), limits.cpus, quotaStep),
     },
     { name: 'core files', expected: '0', find: limit('Max core file size') },
-    { name: 'interfaces', expected: 'lo', find: interfaces },
-    { name: 'root', expected: strict ? 'ro' : 'rw', find: (shown) => mountMode(shown, '/') },
+    {
+      name: 'interfaces',
+      expected: wantedServices(record.spec).length === 0 ? 'lo' : 'eth0 lo',
+      find: interfaces,
+    },
+    { name: 'root', expected: strict || onBubblewrap ? 'ro' : 'rw', find: (shown) => mountMode(shown, '/') },
     { name: `mount ${porterMount}`, expected: 'ro', find: (shown) => mountMode(shown, porterMount) },
     { name: '/tmp', expected: strict ? 'tmpfs noexec' : 'tmpfs exec', find: tmp },
     ...unprotectedRow(unprotected),
@@ -56,10 +68,31 @@ export function expectations(record: SandboxRecord, porterMount: string): readon
       expected: writable ? 'rw' : 'ro',
       find: (shown: Shown) => mountMode(shown, target),
     })),
+    ...(record.plan.egress === true ? gateRows : []),
     ...(wantsAgent(record.plan)
       ? [{ name: `SSH agent at ${agentSocketInside}`, expected: 'listening', find: agentListener }]
       : []),
   ];
+}
+
+/** Of the sandbox's own loopback: 127.0.0.1, as the kernel writes it, with a port in hexadecimal. */
+const gateRows: readonly Expectation[] = [
+  { name: 'gate at 127.0.0.1:3128', expected: 'listening', find: listens('/proc/net/tcp', '0100007F:0C38 ') },
+  { name: 'names at 127.0.0.1:53', expected: 'listening', find: listens('/proc/net/udp', '0100007F:0035 ') },
+  { name: 'resolver', expected: '127.0.0.1', find: resolver },
+];
+
+function listens(file: string, place: string) {
+  return (shown: Shown): string | undefined => {
+    const text = shown.get(file);
+    return text === undefined ? undefined : text.includes(` ${place}`) ? 'listening' : 'nothing';
+  };
+}
+
+/** An engine that has its own idea of this file (Docker with services) cuts off names at most, and nothing else. */
+function resolver(shown: Shown): string | undefined {
+  const servers = [...(shown.get('/etc/resolv.conf') ?? '').matchAll(/^nameserver\s+(\S+)/gm)];
+  return servers.length === 1 && servers[0]?.[1] === '127.0.0.1' ? '127.0.0.1' : undefined;
 }
 
 /** Nothing else can be mounted there: targets inside each other are refused. */
@@ -94,6 +127,8 @@ function otherGroups(text: string, gid: number): string {
     .filter((group) => group !== '' && group !== String(gid))
     .join(' ');
 }
+
+const isUnmapped = (group: string): boolean => group === '' || group === '65534';
 
 function status(field: string, read: (text: string) => string = (text) => text.trim()) {
   return (shown: Shown): string | undefined => {

@@ -14,18 +14,14 @@ export interface LifeHost {
 }
 
 export class LifeWatch {
-  readonly #idleMs: number;
-  readonly #endMs: number;
-  readonly #lifetimeMs: number;
+  /** Asked anew each time: both times may be changed while it runs. */
+  readonly #record: () => Pick<SandboxRecord, 'spec' | 'createdAt'>;
   readonly #host: LifeHost;
   #usedMs = Date.now();
   #timer: NodeJS.Timeout | undefined;
 
-  constructor({ spec, createdAt }: Pick<SandboxRecord, 'spec' | 'createdAt'>, host: LifeHost) {
-    const { idle_ttl: idle = defaultIdleMs, max_lifetime: lifetime = 'never' } = spec;
-    this.#idleMs = typeof idle === 'number' ? idle : Number.POSITIVE_INFINITY;
-    this.#lifetimeMs = typeof lifetime === 'number' ? lifetime : Number.POSITIVE_INFINITY;
-    this.#endMs = Date.parse(createdAt) + this.#lifetimeMs;
+  constructor(record: () => Pick<SandboxRecord, 'spec' | 'createdAt'>, host: LifeHost) {
+    this.#record = record;
     this.#host = host;
   }
 
@@ -47,15 +43,24 @@ export class LifeWatch {
     clearTimeout(this.#timer);
     if (this.#host.alive()) this.touch();
     const now = Date.now();
-    const idleEndMs = this.#usedMs + this.#idleMs;
-    if (now >= this.#endMs) this.#over(`its lifetime of ${formatDuration(this.#lifetimeMs)} is over`);
-    else if (now >= idleEndMs) this.#over(`it was not used for ${formatDuration(this.#idleMs)}`);
+    const { idleMs, lifetimeMs, endMs } = this.#times();
+    const idleEndMs = this.#usedMs + idleMs;
+    if (now >= endMs) this.#over(`its lifetime of ${formatDuration(lifetimeMs)} is over`);
+    else if (now >= idleEndMs) this.#over(`it was not used for ${formatDuration(idleMs)}`);
     else {
-      const nextMs = Math.min(this.#endMs, idleEndMs) - now;
+      const nextMs = Math.min(endMs, idleEndMs) - now;
       if (nextMs !== Number.POSITIVE_INFINITY) {
         this.#timer = setTimeout(() => this.#look(), Math.min(nextMs, longestTimerMs));
       }
     }
+  }
+
+  #times(): { readonly idleMs: number; readonly lifetimeMs: number; readonly endMs: number } {
+    const { spec, createdAt } = this.#record();
+    const { idle_ttl: idle = defaultIdleMs, max_lifetime: lifetime = 'never' } = spec;
+    const lifetimeMs = typeof lifetime === 'number' ? lifetime : Number.POSITIVE_INFINITY;
+    const idleMs = typeof idle === 'number' ? idle : Number.POSITIVE_INFINITY;
+    return { idleMs, lifetimeMs, endMs: Date.parse(createdAt) + lifetimeMs };
   }
 
   #over(why: string): void {

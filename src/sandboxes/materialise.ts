@@ -3,20 +3,24 @@
  * in reverse; a crash is undone by the next start, because the container carries the sandbox's id from its first moment.
  */
 
+import type { BoxPlan } from '../policy/box-plan.ts';
 import { plannedBox } from '../policy/box-plan.ts';
 import type { PlannedCopy } from '../policy/copy-sources.ts';
 import { imagePlaces } from '../policy/image-places.ts';
 import type { BoxRequest } from '../protocol/box.ts';
 import { label, ownedLabels } from '../protocol/labels.ts';
 import type { BoxLink } from './box-link.ts';
+import { type BoxServices, networkOf } from './box-services.ts';
 import { putCopy, shadowEntries } from './copy-in.ts';
 import { touchWorktree } from './git-worktree-look.ts';
 import { PinnedSources } from './pinned-sources.ts';
+import type { BoxHome, ImageChoice, PreparedClone } from './ports.ts';
 import type { SandboxRecord } from './records.ts';
 import { Saga } from './saga.ts';
+import { specLabel } from './spec-label.ts';
 import { makeStubs, type StubTurns } from './stubs.ts';
 import { requireInForce } from './verify.ts';
-import { copyWorkspace } from './workspace-copy.ts';
+import { copyWorkspace, workspaceCopy } from './workspace-copy.ts';
 import type { SandboxWorld, Tell } from './world.ts';
 
 export interface Materialisation {
@@ -25,34 +29,67 @@ export interface Materialisation {
   readonly note: (news: Partial<SandboxRecord>) => void;
   readonly linkTo: (boxId: string) => BoxLink;
   readonly stubs: StubTurns;
+  readonly services: BoxServices;
   readonly tell: Tell;
   readonly signal: AbortSignal;
 }
 
 export async function materialise(world: SandboxWorld, work: Materialisation): Promise<BoxLink> {
   const saga = new Saga();
+  const { name } = work.record();
+  // First of all: a repository that cannot be cloned is found out before anything is made.
+  const clone = await prepareClone(world, work);
   try {
-    return await make(world, work, saga);
+    return await make(world, work, saga, clone);
   } catch (error) {
-    await saga.undo((what, failure) => world.report(`undo ${what} of ${work.record().name}`, failure));
+    await saga.undo((what, failure) => world.report(`undo ${what} of ${name}`, failure));
     throw error;
+  } finally {
+    await clone?.remove().catch((failure: unknown) => world.report(`remove the clone of ${name}`, failure));
   }
 }
 
-async function make(world: SandboxWorld, work: Materialisation, saga: Saga): Promise<BoxLink> {
+async function prepareClone(
+  { clones, store, checkpoint }: SandboxWorld,
+  { record, signal }: Materialisation,
+): Promise<PreparedClone | undefined> {
+  const { id, plan } = record();
+  const { source: repository, branch } = workspaceCopy(plan) ?? {};
+  if (repository === undefined || branch === undefined) return undefined;
+  const clone = await clones.make({ repository, branch, signal });
+  for (const note of clone.notes) store.events.append({ type: 'sandbox.note', sandbox_id: id, ...note });
+  checkpoint('create.cloned');
+  return clone;
+}
+
+async function make(
+  world: SandboxWorld,
+  work: Materialisation,
+  saga: Saga,
+  clone: PreparedClone | undefined,
+): Promise<BoxLink> {
   const { engine, images, checkpoint } = world;
   const { signal, note, tell } = work;
-  const { spec, plan } = work.record();
-  const image = await images.provide(spec.image, { progress: tell, signal });
+  const { plan, isolation } = work.record();
+  const image = await images.provide(imageChoice(work.record()), {
+    progress: tell,
+    signal,
+    note: (code, message) =>
+      world.store.events.append({ type: 'sandbox.note', sandbox_id: work.record().id, code, message }),
+  });
   signal.throwIfAborted();
   note({ image: image.reference, imageId: image.id, imageEnv: image.env });
   checkpoint('create.image');
-  const personal = await images.forUser(image, { ...plan.user, ...imagePlaces(plan) }, signal);
+  const personal = await images.forUser(image, homeOf(plan, isolation.engine), signal);
   checkpoint('create.user-image');
   const porterVolume = await engine.providePorter(personal, signal);
   signal.throwIfAborted();
   checkpoint('create.porter');
+  const { services } = work;
+  await services.provideNetwork(saga);
   await makeShadows(world, work);
+  await services.provideContainers(tell);
+  signal.throwIfAborted();
   // An engine looks for the sources when it makes the box, and again when it starts it.
   await provideStubs(world, work);
   // Not cancelled half-way: a create whose answer is not awaited would leave a box that nobody knows.
@@ -62,13 +99,24 @@ async function make(world: SandboxWorld, work: Materialisation, saga: Saga): Pro
   note({ containerId: boxId });
   signal.throwIfAborted();
   checkpoint('create.recorded');
+  await services.startRequired();
+  services.startOptional();
   const link = await startMade(world, work, saga);
   for (const copy of plan.copies) {
-    if (copy.isWorkspace) await copyIn(world, work, link, copy);
+    if (copy.isWorkspace) await copyIn(world, work, link, { ...copy, source: clone?.folder ?? copy.source });
     else await putCopy((await link.porter()).files, copy, { tell, signal });
   }
   if (plan.copies.length > 0) checkpoint('create.copied');
+  await services.welcome(await link.porter());
   return link;
+}
+
+/** What was built for it once stays its image: the workspace may say something else by now, which nobody approved. */
+function imageChoice({ spec, image, imageId, approvedDockerfile }: SandboxRecord): ImageChoice {
+  const { image: named, workspace, build, agent } = spec;
+  const built =
+    approvedDockerfile === undefined || imageId === undefined ? undefined : { reference: image, id: imageId };
+  return { image: named, workspace: workspace?.path, approvedDockerfile, build, built, agent };
 }
 
 /** Made anew with every container: what an earlier one changed in them went with it. */
@@ -115,10 +163,22 @@ async function copyIn(
 /** From a container that does not run to a porter that answers, in a box that is as it was asked for. */
 export async function startBox(
   world: SandboxWorld,
-  work: Pick<Materialisation, 'record' | 'note' | 'linkTo' | 'stubs' | 'signal'>,
+  work: Pick<Materialisation, 'record' | 'note' | 'linkTo' | 'stubs' | 'services' | 'tell' | 'signal'>,
 ): Promise<BoxLink> {
+  const { services } = work;
   await provideStubs(world, work);
-  return await startMade(world, work, new Saga());
+  await services.provideNetwork(new Saga());
+  await services.provideContainers(work.tell);
+  await services.startRequired();
+  services.startOptional();
+  const link = await startMade(world, work, new Saga());
+  try {
+    await services.welcome(await link.porter());
+  } catch (error) {
+    link.close();
+    throw error;
+  }
+  return link;
 }
 
 async function startMade(
@@ -196,6 +256,12 @@ async function startPinned(
   return link;
 }
 
+/** What the image of a box must have for it. Podman takes no resolver for a box without a network, and leaves the file as the image has it. */
+export function homeOf(plan: BoxPlan, engine?: string): BoxHome {
+  const places = { ...plan.user, ...imagePlaces(plan) };
+  return plan.egress === true && engine === 'podman' ? { ...places, resolver: '127.0.0.1' } : places;
+}
+
 /** The box that a record asks for; pure. */
 export function boxOf(
   record: SandboxRecord,
@@ -207,17 +273,16 @@ export function boxOf(
     name: record.containerName,
     labels: boxLabels(record, owner),
     endsWithHost: false,
+    network: networkOf(record),
   });
 }
 
 /** Enough to know a sandbox by, and to make its record again if the store is lost (A12). */
 function boxLabels(record: SandboxRecord, owner: string): Record<string, string> {
-  // What an engine knows others can read.
-  const { envs: _secret, ...shown } = record.spec;
   return ownedLabels('sandbox', {
     [label.owner]: owner,
     [label.id]: record.id,
     [label.name]: record.name,
-    [label.spec]: JSON.stringify(shown),
+    [label.spec]: specLabel(record.spec),
   });
 }

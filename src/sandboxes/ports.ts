@@ -4,10 +4,13 @@ import type { Duplex, Readable } from 'node:stream';
 import type { HostEntry } from '../lib/host-tree.ts';
 import type { Progress } from '../lib/progress.ts';
 import type { Channel } from '../porter/output-sink.ts';
+import type { Porter } from '../porter/porter.ts';
 import type { BoxRequest, BoxUser } from '../protocol/box.ts';
 import type { EventDraft, SallyEvent } from '../protocol/events.ts';
 import type { ExecId, SandboxId } from '../protocol/ids.ts';
 import type { OwnedKind } from '../protocol/labels.ts';
+import type { EgressSpec } from '../protocol/spec.ts';
+import type { EgressLineView, NetView, VerifyCheck } from '../protocol/views.ts';
 import type { ExecRecord, Manifest, SandboxRecord } from './records.ts';
 
 export type BoxStatus = 'created' | 'running' | 'paused' | 'stopped';
@@ -50,6 +53,10 @@ export interface EngineFacts {
   readonly runtimes: readonly string[];
   readonly defaultRuntime: string;
   readonly rootless: boolean;
+  /** Which limits it can hold a box to. Absent: all. */
+  readonly limits?: { readonly memory: boolean; readonly cpus: boolean; readonly pids: boolean };
+  /** What it isolates less than a container engine, in words. Absent: nothing. */
+  readonly weaker?: readonly string[];
 }
 
 /** The stream to a sandbox's first process. It always reads; the porter protocol bounds what may be under way. */
@@ -58,15 +65,19 @@ export interface BoxDoor extends Duplex {
   readonly stderrTail: string;
 }
 
+/** Which of the ways to make sandboxes: what was made by one is nothing to the other. */
+export type EngineFamily = 'docker' | 'bubblewrap';
+
 export interface BoxEngine {
+  readonly family: EngineFamily;
   facts(signal?: AbortSignal): Promise<EngineFacts>;
   /** Makes the volume that delivers porter, or verifies the one that is there; returns its name. */
   providePorter(fillerImage: string, signal?: AbortSignal): Promise<string>;
   /**
-   * Removes containers of this owner, and helpers of nobody's, that were created longer than `olderThanMs` ago and never
-   * started: their maker was killed in between. Returns how many.
+   * Removes what a maker left that was killed in between, and that is no box: what was begun here, and helpers of nobody's that
+   * were created longer than `helpersOlderThanMs` ago and never started. Called once, before anything is made. Returns how many.
    */
-  sweep(owner: string, olderThanMs: number): Promise<number>;
+  sweep(helpersOlderThanMs: number): Promise<number>;
   create(box: BoxRequest, signal?: AbortSignal): Promise<string>;
   /** Before its first start. */
   attach(id: string, signal?: AbortSignal): Promise<BoxDoor>;
@@ -84,11 +95,27 @@ export interface BoxEngine {
   state(id: string): Promise<BoxState>;
   /** All boxes of this owner, running or not. */
   list(owner: string): Promise<readonly KnownBox[]>;
+  /** What is bound into boxes that run or are about to, whoever's they are: paths of the host. */
+  boundPaths(): Promise<ReadonlySet<string>>;
   stats(id: string): Promise<BoxStats>;
   /** From now on, until aborted; ends with an error when the engine goes away. */
   events(owner: string, signal: AbortSignal): AsyncIterable<BoxEvent>;
   /** Idempotent; runs to its end whatever the caller does (A13). */
   remove(id: string): Promise<void>;
+  /** What it has written to its own root; 0 where that is not known. */
+  diskBytes(id: string): Promise<number>;
+  /** Those of this owner, and the ones with porter, which users share. */
+  volumes(owner: string): Promise<readonly KnownVolume[]>;
+  /** False: something uses it. One that is not there is no error. */
+  removeVolume(name: string): Promise<boolean>;
+}
+
+export interface KnownVolume {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly createdAt: string;
+  /** It holds the porter of this program. */
+  readonly isCurrent: boolean;
 }
 
 export interface ProvidedImage {
@@ -106,15 +133,43 @@ export interface BoxHome extends BoxUser {
   readonly folders?: readonly string[];
   /** Empty files of the user's own, in the place of whatever is there but a folder. */
   readonly files?: readonly string[];
+  /** Names are asked for at this address, where the engine leaves the image's own `/etc/resolv.conf` as it is. */
+  readonly resolver?: string;
+}
+
+/** What says which image a sandbox gets: the first that is there (O1). */
+export interface ImageChoice {
+  /** By name. */
+  readonly image?: string | undefined;
+  /** A folder that may have a Dockerfile of its own, and what was approved of it. */
+  readonly workspace?: string | undefined;
+  readonly approvedDockerfile?: string | undefined;
+  readonly build?:
+    | {
+        readonly args?: Readonly<Record<string, string>> | undefined;
+        readonly network?: 'default' | 'none' | undefined;
+      }
+    | undefined;
+  /** What was built of it before: used if it is still there. */
+  readonly built?: Pick<ProvidedImage, 'reference' | 'id'> | undefined;
+  /** An agent with a template. */
+  readonly agent?: string | undefined;
+}
+
+export interface ProvideOptions {
+  readonly progress: Progress;
+  readonly signal?: AbortSignal;
+  /** For what is worth knowing and stops nothing. */
+  readonly note?: (code: string, message: string) => void;
 }
 
 /** Images as sandboxes use them. */
 export interface BoxImages {
-  /** The image that was named, pulled on first use (C6), or the base image, which must be there: making it needs consent. */
-  provide(
-    reference: string | undefined,
-    options: { readonly progress: Progress; readonly signal?: AbortSignal },
-  ): Promise<ProvidedImage>;
+  /**
+   * The image that was named, pulled on first use (C6); else one built of the workspace's Dockerfile (O1), if that was approved; else
+   * the agent's; else the base image, which must be there: making it needs consent.
+   */
+  provide(choice: ImageChoice, options: ProvideOptions): Promise<ProvidedImage>;
   /** The same image with a passwd and a group entry, a home and a working directory for this user; made once, then cached. */
   forUser(image: ProvidedImage, home: BoxHome, signal?: AbortSignal): Promise<string>;
   /** Takes away those of them whose own image is gone. Returns how many. */
@@ -210,6 +265,84 @@ export interface SandboxStore {
   saveExec(record: ExecRecord): void;
   openLog(sandbox: SandboxId, exec: ExecId): Promise<ExecLog>;
   audit(line: AuditLine): void;
+  egressLog(id: SandboxId): EgressLog;
+}
+
+/** Makes the clones that sandboxes work on. */
+export interface CloneMaker {
+  /** Rejects where no clone could be made; makes nothing. */
+  check(wish: { readonly repository: string; readonly branch: string }): Promise<void>;
+  make(wish: {
+    /** The root of a work tree on the host. */
+    readonly repository: string;
+    readonly branch: string;
+    readonly signal: AbortSignal;
+  }): Promise<PreparedClone>;
+}
+
+/** A fresh repository in a folder of ours, until it is inside. */
+export interface PreparedClone {
+  readonly folder: string;
+  readonly notes: readonly { readonly code: string; readonly message: string }[];
+  remove(): Promise<void>;
+}
+
+/** The decisions of the gate about one sandbox, on disk, bounded. */
+export interface EgressLog {
+  append(line: EgressLineView): void;
+  /** What is kept, oldest first. */
+  read(): Promise<readonly EgressLineView[]>;
+}
+
+/** What the gate needs of a sandbox. */
+export interface GateClient {
+  readonly id: SandboxId;
+  readonly name: string;
+  /** As it is now: the spec's, with what was changed since. */
+  readonly egress: () => EgressSpec;
+  /** Names that were given an address inside, in the order in which they got it. */
+  readonly names: { load(): readonly string[]; save(names: readonly string[]): void };
+  readonly log: EgressLog;
+  readonly tell: (draft: EgressEventDraft) => void;
+  readonly report: (what: string, error: unknown) => void;
+}
+
+type WithoutSandbox<T> = T extends unknown ? Omit<T, 'sandbox_id'> : never;
+export type EgressEventDraft = WithoutSandbox<
+  Extract<EventDraft, { type: 'egress.allowed' | 'egress.denied' | 'sandbox.note' | 'sandbox.progress' }>
+>;
+
+/** The gate as one sandbox has it. */
+export interface BoxGate {
+  /** For every connection to porter. Resolves when programs inside can ask. */
+  connected(porter: Porter): Promise<void>;
+  /**
+   * Asks as a program inside would for something that nothing allows, and for something that is allowed; rejects with
+   * `isolation_missing` unless the one is denied and the other answered.
+   */
+  probe(porter: Porter): Promise<void>;
+  /** The same, and whether the upstream, the hosts of the rules and the secrets can be used now. */
+  preflight(porter: Porter): Promise<readonly VerifyCheck[]>;
+  /**
+   * At each start of the box: puts what programs need to trust the gate into a folder inside, and returns the variables that
+   * name it, with the phantoms of the secrets. Waits until its way out is there.
+   */
+  prepare(porter: Porter, folder: string, signal?: AbortSignal): Promise<Readonly<Record<string, string>>>;
+  /** The rules are others now; returns how many open connections that closed. */
+  changed(): number;
+  view(): NetView;
+  /** What is in the log, then, if asked, what comes. */
+  follow(options: { readonly follow: boolean; readonly signal: AbortSignal }): AsyncIterable<EgressLineView>;
+  /** The box ended, or is left alone. */
+  close(): void;
+  /** The sandbox is removed: nothing of it is anybody's any more. */
+  forget(): void;
+}
+
+export interface Gate {
+  /** Before anything is made: rejects what cannot be served, such as a secret that is not there. */
+  check(egress: EgressSpec): void;
+  open(client: GateClient): BoxGate;
 }
 
 export interface ImageFacts {
@@ -221,6 +354,9 @@ export interface ImageFacts {
   readonly architecture: string;
   readonly env: Readonly<Record<string, string>>;
 }
+
+/** What a list says of an image. */
+export type ListedImage = Pick<ImageFacts, 'id' | 'tags' | 'digests' | 'labels' | 'sizeBytes'>;
 
 /** What is at a path of an image; `other` is a link, a device, a pipe. */
 export interface ImagePath {
@@ -250,7 +386,12 @@ export interface ImageEngine {
   find(reference: string, signal?: AbortSignal): Promise<ImageFacts | undefined>;
   pull(
     reference: string,
-    options: { readonly progress: Progress; readonly signal?: AbortSignal },
+    options: {
+      readonly progress: Progress;
+      readonly signal?: AbortSignal;
+      /** What the registry wants to see, as the engine takes it. */
+      readonly credentials?: string;
+    },
   ): Promise<void>;
   /** An image of one layer from a tar stream of a root file system; untagged, so that a failed producer can be undone. */
   import(
@@ -267,8 +408,10 @@ export interface ImageEngine {
       readonly dockerfile: string;
       readonly buildArgs: Readonly<Record<string, string>>;
       readonly labels: Readonly<Record<string, string>>;
-      /** `none`: the build gets no network at all. Else the engine's default. */
-      readonly networkMode?: 'none';
+      /** `none`: the build gets no network at all. `host`: that of the engine's machine. Else the engine's default. */
+      readonly networkMode?: 'none' | 'host';
+      /** Nothing of an earlier build is used. */
+      readonly noCache?: boolean;
     },
     options: { readonly progress: Progress; readonly signal?: AbortSignal },
   ): Promise<string>;
@@ -280,8 +423,17 @@ export interface ImageEngine {
     readonly kind: OwnedKind;
     readonly labels: Readonly<Record<string, string>>;
   }): Promise<ImageDraft>;
-  /** All images of ours of this kind. */
-  listOwned(kind: OwnedKind): Promise<readonly ImageFacts[]>;
+  /**
+   * Runs `argv` of the box's image as its first process, hardened as a box and without porter, and returns what it wrote to
+   * stdout. The container is gone afterwards; `engine_timeout` if it took longer.
+   */
+  tryOut(
+    box: BoxRequest,
+    argv: readonly string[],
+    options: { readonly timeoutMs: number; readonly signal?: AbortSignal },
+  ): Promise<string>;
+  /** All images of ours, or those of this kind. Whoever builds on one of them inherits its labels. */
+  listOwned(kind?: OwnedKind): Promise<readonly ListedImage[]>;
   tag(image: string, repository: string, tag: string): Promise<void>;
   remove(reference: string): Promise<void>;
 }

@@ -45,6 +45,12 @@ export class RecordKeeper {
     this.#record = rest;
   }
 
+  /** The same of services and their network. */
+  forgetServices(): void {
+    const { network: _network, services: _services, ...rest } = this.#record;
+    this.#record = rest;
+  }
+
   transition(to: SandboxState, reason?: string): void {
     const { state: from, reason: _before, ...rest } = this.#record;
     if (from === to) return;

@@ -4,8 +4,9 @@ import type { BoxPlan } from '../policy/box-plan.ts';
 import type { Stub } from '../policy/protected-paths.ts';
 import type { ErrorCode, ErrorDetails, ErrorKind } from '../protocol/errors.ts';
 import type { ExecId, SandboxId } from '../protocol/ids.ts';
-import type { Spec } from '../protocol/spec.ts';
-import type { ExecState, SandboxState } from '../protocol/states.ts';
+import type { EgressSpec, Spec } from '../protocol/spec.ts';
+import type { ExecState, SandboxState, ServiceState } from '../protocol/states.ts';
+import type { PublishedPort } from './bound-port.ts';
 
 export interface SandboxRecord {
   readonly id: SandboxId;
@@ -22,21 +23,51 @@ export interface SandboxRecord {
   readonly image: string;
   readonly imageId?: string;
   readonly imageEnv: Readonly<Record<string, string>>;
+  /** What was approved of the workspace's Dockerfile, if somebody did. */
+  readonly approvedDockerfile?: string;
   /** What it gets, decided once, when it was asked for. */
   readonly plan: BoxPlan;
-  readonly isolation: { readonly engine: string; readonly engineVersion: string; readonly runtime: string };
+  readonly isolation: {
+    readonly engine: string;
+    readonly engineVersion: string;
+    readonly runtime: string;
+    readonly weaker?: readonly string[];
+  };
   readonly ephemeral: boolean;
   readonly detached: boolean;
   readonly containerName: string;
   readonly containerId?: string;
+  /** Of its services. */
+  readonly network?: { readonly id: string; readonly name: string; readonly subnet: string };
+  /** What this machine can reach of it. */
+  readonly ports?: readonly PublishedPort[];
+  /** Those that it was begun with; required ones first. */
+  readonly services?: readonly ServiceRecord[];
   /** What was put, or is about to be put, into its workspace to be mounted on. In the order in which they were made. */
   readonly stubs?: readonly Stub[];
   /** What its mounts are binds of since the last start: source to identity. */
   readonly sources?: Readonly<Record<string, string>>;
+  /** What it may reach, where that was changed since it was made. */
+  readonly egress?: EgressSpec;
+  /** Names that stand for an address inside, in the order of those addresses. */
+  readonly egressNames?: readonly string[];
+  /** What programs inside are told of the gate: files to trust, phantoms, addresses that stand for services. */
+  readonly gateEnv?: Readonly<Record<string, string>>;
   /** What a host proves itself to porter with; hex. */
   readonly token: string;
   /** Of the last host that connected. */
   readonly epoch: number;
+}
+
+export interface ServiceRecord {
+  readonly name: string;
+  readonly required: boolean;
+  /** As it was asked for. */
+  readonly image: string;
+  readonly state: ServiceState;
+  /** Why it failed. */
+  readonly reason?: string;
+  readonly containerId?: string;
 }
 
 export interface ExecRecord {
@@ -78,5 +109,16 @@ export interface ExecRecord {
   };
 }
 
-/** A tree as it was: path (its bytes as base64) to its mark, as `baseline.ts` writes it. */
-export type Manifest = Readonly<Record<string, string>>;
+/** Path (its bytes as base64) to its mark, as `baseline.ts` writes it. */
+export type Marks = Readonly<Record<string, string>>;
+
+/** A tree as it was. */
+export interface Manifest {
+  readonly marks: Marks;
+  /** Files that said what is left out, as they were when it was copied; bytes as base64. */
+  readonly patternFiles: readonly {
+    readonly folder: string;
+    readonly name: string;
+    readonly content: string;
+  }[];
+}

@@ -11,8 +11,12 @@ export const retentionCheckMs = 3_600_000;
 type Retained = Pick<SandboxRecord, 'state' | 'stoppedAt' | 'createdAt'>;
 
 /** Why it may go now; undefined: it stays. */
-export function retentionReason(record: Retained, nowMs: number): string | undefined {
+export function retentionReason(record: Retained, nowMs: number, olderThanMs?: number): string | undefined {
   const since = nowMs - Date.parse(record.stoppedAt ?? record.createdAt);
+  if (olderThanMs !== undefined && since > olderThanMs) {
+    if (record.state === 'STOPPED') return `stopped at ${record.stoppedAt ?? record.createdAt}`;
+    if (record.state === 'FAILED') return `failed at ${record.stoppedAt ?? record.createdAt}`;
+  }
   if (record.state === 'STOPPED' && since > stoppedMs) return 'stopped for more than 15 days';
   if (record.state === 'FAILED' && since > failedMs) return 'failed more than a day ago';
   return undefined;

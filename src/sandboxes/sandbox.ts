@@ -13,21 +13,37 @@ import type { SocketTarget } from '../porter/socket-target.ts';
 import type { Tunnel } from '../porter/tunnel.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import type { ExecId, SandboxId } from '../protocol/ids.ts';
-import type { ExecBody } from '../protocol/requests.ts';
+import type { PortSpec } from '../protocol/port-spec.ts';
+import type { ExecBody, NetChange } from '../protocol/requests.ts';
+import type { Spec } from '../protocol/spec.ts';
 import type { SandboxState } from '../protocol/states.ts';
-import type { SandboxView, StatsView, VerifyView } from '../protocol/views.ts';
+import type {
+  EgressLineView,
+  NetView,
+  PortView,
+  ProvisionSourceView,
+  SandboxView,
+  StatsView,
+  VerifyView,
+} from '../protocol/views.ts';
+import { adoptSpec } from './adopt-spec.ts';
+import type { BoundPort } from './bound-port.ts';
 import type { BoxExec } from './box-exec.ts';
 import { BoxKeeper } from './box-keeper.ts';
 import { type CopiedFolder, CopiedWorkspace, copiedFolder } from './copied-workspace.ts';
+import { elsewhere, isElsewhere, whereItIs } from './elsewhere.ts';
 import { LifeWatch } from './life-watch.ts';
 import { type Action, refusal, verdict } from './lifecycle.ts';
 import { MemoryDeaths } from './memory-deaths.ts';
 import { MountGuard } from './mount-guard.ts';
 import type { BoxEvent } from './ports.ts';
 import { Presence } from './presence.ts';
+import { requireProvisionSource } from './provision-source.ts';
+import { PublishedPorts } from './published-ports.ts';
 import { RecordKeeper } from './record-keeper.ts';
 import type { ExecRecord, SandboxRecord } from './records.ts';
 import { SandboxExecs } from './sandbox-execs.ts';
+import { SandboxNet } from './sandbox-net.ts';
 import { sandboxView } from './sandbox-view.ts';
 import type { StubTurns } from './stubs.ts';
 import { verifyBox } from './verify.ts';
@@ -38,11 +54,14 @@ const probeTimeoutMs = 3000;
 /** A probe that succeeded is believed for this long. */
 const probeFreshMs = 3000;
 const stopGraceMs = 5000;
+const isOver: ReadonlySet<SandboxState> = new Set(['STOPPING', 'STOPPED', 'FAILED', 'DELETING', 'DELETED']);
 
 export interface SandboxParts {
   readonly record: SandboxRecord;
   readonly execs: readonly ExecRecord[];
   readonly stubs: StubTurns;
+  /** Of the spec, bound before anything was made. */
+  readonly ports?: readonly BoundPort[];
   /** It is gone for good. */
   readonly removed: (sandbox: Sandbox) => void;
 }
@@ -58,6 +77,8 @@ export class Sandbox {
   readonly #clients: Presence;
   readonly #life: LifeWatch;
   readonly #mounts: MountGuard;
+  readonly #net: SandboxNet;
+  readonly #ports: PublishedPorts;
   readonly #abort = new AbortController();
   #made: Promise<void> | undefined;
   #removing: Promise<void> | undefined;
@@ -77,7 +98,8 @@ export class Sandbox {
         now: world.now,
         checkpoint: world.checkpoint,
         clientAbsenceMs: world.clientAbsenceMs,
-        ranOutOfMemory: () => this.#memory.since(this.#box.link?.current?.files),
+        ranOutOfMemory: () =>
+          this.#memory.since(async () => (await this.#box.link?.answering(probeTimeoutMs))?.files),
         where: `${isolation.engine} ${isolation.runtime} ${plan.profile} ${image}`,
         sandboxName: name,
         changed: (exec) => this.#onExecEnded(exec),
@@ -93,13 +115,25 @@ export class Sandbox {
       signal: this.#abort.signal,
       lost: (error) => this.#background('look after a lost connection', this.#onLost(error)),
     });
+    this.#net = new SandboxNet(world, this.#keeper, this.#box);
     this.#mounts = new MountGuard({
       record: () => this.record,
       running: () => this.#execs.running.length,
       tell: (code, message) => this.#box.tell(code, message),
     });
+    this.#ports = new PublishedPorts(
+      {
+        record: () => this.record,
+        note: (news) => this.#keeper.note(news),
+        connect: (port) => this.connect({ host: 'localhost', port }),
+        hold: () => this.hold(),
+        tell: (event) => void world.store.events.append(event),
+        report: (what, error) => world.report(`${what} of ${name}`, error),
+      },
+      parts.ports,
+    );
     this.#clients = new Presence(world.clientAbsenceMs, () => this.#onAbandoned());
-    this.#life = new LifeWatch(parts.record, {
+    this.#life = new LifeWatch(() => this.record, {
       alive: () => this.#execs.running.length > 0 || this.#clients.count > 0,
       over: (why) =>
         this.#background(
@@ -125,8 +159,14 @@ export class Sandbox {
     return this.#keeper.record;
   }
 
+  /** Another engine than this daemon's holds it: it can be looked at, and no more. */
+  get isElsewhere(): boolean {
+    return isElsewhere(this.record, this.#world.engine.family);
+  }
+
   view(): SandboxView {
-    return sandboxView(this.record, this.#execs.running.length);
+    const view = sandboxView(this.record, this.#execs.running.length, this.#ports.views);
+    return this.isElsewhere ? { ...view, reason: whereItIs(this.record, this.#world.engine.family) } : view;
   }
 
   /** The work that begins with a record in PENDING. Goes on without its caller (A13). */
@@ -147,14 +187,18 @@ export class Sandbox {
     await this.#settled();
     if (this.state === 'PAUSED') await this.resume();
     if (this.state === 'READY') await this.#healMounts();
-    if (this.state === 'READY' && (await this.#answers())) return;
+    if (this.state === 'READY' && (await this.#answering()) !== undefined) return;
     if (this.state === 'READY')
       await this.#act('stop', () => this.#box.stop('it did not answer', stopGraceMs));
     await this.start();
   }
 
   async start(): Promise<void> {
-    await this.#act('start', () => this.#box.start());
+    await this.#act('start', async () => {
+      // Before anything is made: a port that another program has is a reason not to begin.
+      await this.#ports.openAll();
+      await this.#box.start();
+    });
   }
 
   async stop(graceMs: number): Promise<void> {
@@ -171,7 +215,8 @@ export class Sandbox {
 
   /** Idempotent. Runs to its end whatever the caller does (A13). Without force it keeps what exists nowhere else. */
   async remove({ force }: { readonly force: boolean }): Promise<void> {
-    if (!force && this.#removing === undefined) await this.#requireNoChanges();
+    this.#requireHere();
+    if (!force && this.#removing === undefined) await this.requireNoChanges();
     this.#abort.abort(new SallyportError('cancelled', `sandbox ${this.name} was removed while it was made`));
     this.#removing ??= this.#turns.run(() => this.#box.remove());
     try {
@@ -195,7 +240,10 @@ export class Sandbox {
   }
 
   getExec(reference: string): BoxExec {
-    return this.#execs.get(reference);
+    const exec = this.#execs.get(reference);
+    // Nobody here will hear of its end.
+    if (this.#execs.running.includes(exec)) this.#requireHere();
+    return exec;
   }
 
   forgetExec(id: ExecId): void {
@@ -211,6 +259,36 @@ export class Sandbox {
     return await porter.connect(target, signal === undefined ? {} : { signal });
   }
 
+  /** From now on, also after a restart, until it is taken back. */
+  async publish(port: PortSpec): Promise<PortView> {
+    await this.#settled();
+    if (verdict('use', this.state) !== 'do') throw refusal('use', this.record);
+    return await this.#ports.publish(port);
+  }
+
+  async unpublish(host: number): Promise<void> {
+    await this.#settled();
+    this.#ports.unpublish(host);
+  }
+
+  /** It is asked for by another spec, of which nothing differs that is fixed (R4). */
+  async adopt(spec: Spec): Promise<void> {
+    this.#requireHere();
+    await adoptSpec(spec, {
+      keeper: this.#keeper,
+      net: this.#net,
+      ports: this.#ports,
+      timesChanged: () => {
+        if (this.state === 'READY') this.#life.begin();
+      },
+    });
+  }
+
+  /** Of ports that were bound with it. */
+  tellPorts(): void {
+    for (const port of this.record.ports ?? []) this.#ports.told(port);
+  }
+
   async stats(): Promise<StatsView> {
     await this.#settled();
     if (verdict('use', this.state) !== 'do') throw refusal('use', this.record);
@@ -224,13 +302,28 @@ export class Sandbox {
     };
   }
 
+  /** What a service of it has printed, and with `follow` what comes. */
+  async serviceLogs(
+    service: string,
+    options: { readonly tail?: number; readonly follow?: boolean; readonly signal?: AbortSignal },
+  ): Promise<AsyncIterable<Buffer>> {
+    this.#requireHere();
+    return this.#world.services.logs(await this.#box.services.containerOf(service), options);
+  }
+
+  provisionSource(): ProvisionSourceView {
+    return requireProvisionSource(this.record, this.#execs.all().length);
+  }
+
   async verify(): Promise<VerifyView> {
+    const look = async (): Promise<VerifyView> =>
+      await verifyBox(await this.#usable(), this.record, this.#box.gate);
     try {
-      return await verifyBox(await this.#usable(), this.record);
+      return await look();
     } catch (error) {
       if (!isSallyportError(error, 'porter_gone')) throw error;
       // The connection was left for a relay meanwhile. To read again changes nothing.
-      return await verifyBox(await this.#usable(), this.record);
+      return await look();
     }
   }
 
@@ -253,19 +346,36 @@ export class Sandbox {
     await this.#workspace().moveBaseline(() => this.#filesOfAny(), news);
   }
 
+  net(): NetView {
+    return this.#net.view();
+  }
+
+  /** Holds at once, and as long as the sandbox exists. */
+  changeNet(change: NetChange): NetView {
+    this.#requireHere();
+    return this.#net.change(change);
+  }
+
+  netLog(options: { readonly follow: boolean; readonly signal: AbortSignal }): AsyncIterable<EgressLineView> {
+    return this.#net.log(options);
+  }
+
   /** A client is there until the returned function is called. */
   hold(): () => void {
     return this.#clients.hold();
   }
 
   /** What the engine says happened. Most of it is known already, because it was done here. */
-  onEngineEvent({ kind }: BoxEvent): void {
-    if (kind === 'out-of-memory') this.#memory.engineTold();
+  onEngineEvent(event: BoxEvent): void {
+    const { kind, boxId } = event;
+    if (boxId !== this.record.containerId) this.#box.services.onEngineEvent(event);
+    else if (kind === 'out-of-memory') this.#memory.engineTold();
     else if (kind !== 'started') this.#background('look again', this.reconcile());
   }
 
   /** Makes what is remembered true again. */
   async reconcile(meanwhile?: string): Promise<void> {
+    if (this.isElsewhere) return;
     await this.#turns.run(() => this.#box.reconcile(meanwhile === undefined ? {} : { meanwhile }));
   }
 
@@ -274,6 +384,7 @@ export class Sandbox {
    * that, when there is a slot, and whoever wants to use it waits for it.
    */
   async recover(slots: Slots): Promise<void> {
+    if (this.isElsewhere) return;
     const stateIsTrue = deferred<void>();
     const work = this.#turns.run(() =>
       this.#box.reconcile({
@@ -285,7 +396,9 @@ export class Sandbox {
     );
     this.#recovered = work.catch((error: unknown) => this.#world.report(`recover ${this.name}`, error));
     await Promise.race([stateIsTrue.promise, this.#recovered]);
-    if (this.state === 'READY') this.#mounts.begin();
+    if (this.state !== 'READY') return;
+    this.#mounts.begin();
+    this.#ports.openIfPossible();
   }
 
   /** Never rejects. Until then its commands may not be what they seem. */
@@ -298,6 +411,8 @@ export class Sandbox {
     this.#life.end();
     this.#mounts.end();
     this.#clients.end();
+    this.#ports.closeAll();
+    this.#box.services.letGo();
     this.#box.drop();
   }
 
@@ -306,9 +421,8 @@ export class Sandbox {
     if (verdict('use', this.state) !== 'do') throw refusal('use', this.record);
     this.#life.touch();
     await this.#healMounts();
-    const answers = await this.#answers();
-    const porter = this.#box.link?.current;
-    if (answers && porter !== undefined) return porter;
+    const porter = await this.#answering();
+    if (porter !== undefined) return porter;
     // It may just have ended.
     if (verdict('use', this.state) !== 'do') throw refusal('use', this.record);
     throw new SallyportError('sandbox_state', `sandbox ${this.name} does not answer`, {
@@ -333,34 +447,28 @@ export class Sandbox {
   }
 
   /** Cheap enough for every call: a round trip, and none if one was made a moment ago (G2). */
-  async #answers(): Promise<boolean> {
+  async #answering(): Promise<Porter | undefined> {
     const { link } = this.#box;
-    if (link === undefined) return false;
-    if (link.current !== undefined && performance.now() - this.#probedMs < probeFreshMs) return true;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<boolean>((resolve) => {
-      timer = setTimeout(resolve, probeTimeoutMs, false);
-    });
-    const answer = link.porter().then((porter) => porter.ping());
-    const answered = await Promise.race([
-      answer.then(
-        () => true,
-        () => false,
-      ),
-      late,
-    ]);
-    clearTimeout(timer);
-    this.#probedMs = answered ? performance.now() : Number.NEGATIVE_INFINITY;
-    return answered;
+    if (link === undefined) return undefined;
+    if (link.current !== undefined && performance.now() - this.#probedMs < probeFreshMs) return link.current;
+    const porter = await link.answering(probeTimeoutMs);
+    this.#probedMs = porter === undefined ? Number.NEGATIVE_INFINITY : performance.now();
+    return porter;
   }
 
   /** Until nothing is under way that would change its state. */
   async #settled(): Promise<void> {
+    this.#requireHere();
     await this.#recovered;
     while (verdict('use', this.state) === 'wait') await this.#turns.run(async () => {});
   }
 
+  #requireHere(): void {
+    if (this.isElsewhere) throw elsewhere(this.record, this.#world.engine.family);
+  }
+
   async #act(action: Action, work: () => Promise<void>): Promise<void> {
+    this.#requireHere();
     await this.#turns.run(async () => {
       const decided = verdict(action, this.state);
       if (decided === 'nothing') return;
@@ -369,7 +477,8 @@ export class Sandbox {
     });
   }
 
-  async #requireNoChanges(): Promise<void> {
+  /** Rejects with `sandbox_changed` where a removal would lose what exists nowhere else. */
+  async requireNoChanges(): Promise<void> {
     await this.#settled();
     if (this.record.containerId === undefined || copiedFolder(this.record) === undefined) return;
     requireNoChanges(this.record, (await this.changes()).changes);
@@ -383,7 +492,7 @@ export class Sandbox {
   }
 
   #workspace(): CopiedWorkspace {
-    return new CopiedWorkspace(this.record, this.#world.store, this.#baselineMoves);
+    return new CopiedWorkspace(this.record, this.#world, this.#baselineMoves);
   }
 
   async #onLost(error: SallyportError): Promise<void> {
@@ -399,6 +508,8 @@ export class Sandbox {
     if (to === 'READY') this.#mounts.begin();
     else this.#mounts.end();
     if (to === 'READY') this.#clients.watch();
+    if (to === 'READY') this.#ports.openIfPossible();
+    if (isOver.has(to)) this.#ports.closeAll();
     if (to === 'DELETED') this.#clients.end();
   }
 

@@ -4,9 +4,10 @@ import { randomBytes } from 'node:crypto';
 import { Serial } from '../lib/serial.ts';
 import { Slots } from '../lib/slots.ts';
 import { type BoxPlan, type PlanFacts, placeShadows, planBox } from '../policy/box-plan.ts';
+import { requireSupported } from '../policy/engine-support.ts';
 import type { HostPlaces } from '../policy/forbidden-sources.ts';
 import { randomName, workspaceName } from '../policy/names.ts';
-import { specDifferences } from '../policy/spec-identity.ts';
+import { requireServices, wantedServices } from '../policy/services.ts';
 import type { BoxRequest } from '../protocol/box.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import { type ExecId, isSandboxId, type SandboxId, sandboxIdFrom } from '../protocol/ids.ts';
@@ -14,16 +15,21 @@ import { label } from '../protocol/labels.ts';
 import { parseSpec } from '../protocol/parse-spec.ts';
 import type { CreateBody } from '../protocol/requests.ts';
 import type { Spec } from '../protocol/spec.ts';
+import { fixedDifferences } from './adopt-spec.ts';
+import { type BoundPort, bindPorts } from './bound-port.ts';
 import { requireCopyable } from './copy-in.ts';
 import { EngineWatch } from './engine-watch.ts';
 import { type Looked, lookAtSpec } from './look-at-spec.ts';
-import { boxOf } from './materialise.ts';
-import type { EngineFacts, EventLog, KnownBox } from './ports.ts';
+import { boxOf, homeOf } from './materialise.ts';
+import type { BoxHome, EngineFacts, EventLog, KnownBox } from './ports.ts';
+import { type PrunedThing, type PruneOptions, pruneAll } from './prune.ts';
 import type { SandboxRecord } from './records.ts';
-import { pruneReason, retentionCheckMs, retentionReason } from './retention.ts';
+import { retentionCheckMs, retentionReason } from './retention.ts';
 import { Sandbox } from './sandbox.ts';
+import { foundServices, sweepOrphans } from './service-orphans.ts';
 import type { StubTurns } from './stubs.ts';
 import { freeUid } from './uid-pool.ts';
+import { workspaceCopy } from './workspace-copy.ts';
 import type { SandboxWorld } from './world.ts';
 
 export interface SandboxesOptions {
@@ -35,6 +41,8 @@ export interface SandboxesOptions {
 
 /** An engine starts so many relays at a time without making all of them slow. */
 const connectingAtOnce = 16;
+/** A helper is started right after it was made; one that was not by then never will be. */
+const staleHelperMs = 10 * 60_000;
 /** What an engine is does not change while it runs; this is about one that was replaced behind its socket. */
 const factsFreshMs = 10_000;
 
@@ -57,6 +65,7 @@ export class Sandboxes {
     turns: new Serial(),
     neededByOthers: (id, path) =>
       this.list().some(({ record }) => record.id !== id && record.stubs?.some((stub) => stub.path === path)),
+    boundPaths: () => this.#world.engine.boundPaths(),
   };
   #retention: NodeJS.Timeout | undefined;
   #facts: { readonly value: EngineFacts; readonly atMs: number } | undefined;
@@ -116,7 +125,9 @@ export class Sandboxes {
     }
     await this.#watch.start();
     if (this.#watch.reachable) {
-      await this.#adopt(await engine.list(owner));
+      const [boxes] = await Promise.all([engine.list(owner), this.#sweep()]);
+      await this.#adopt(boxes);
+      await sweepOrphans(this.#world, (id) => this.list().some((sandbox) => sandbox.id === id));
       const slots = new Slots(connectingAtOnce);
       await Promise.all(this.list().map((sandbox) => sandbox.recover(slots)));
     }
@@ -136,13 +147,37 @@ export class Sandboxes {
     requireRuntime(spec.runtime, facts);
     const looked = await this.#lookAt(spec);
     // Only what policy allows is looked into.
-    for (const copy of this.#plan(spec, facts, looked).plan.copies) await requireCopyable(copy);
-    // From here on nothing waits until it is written down: name and uid are taken at once.
+    const judged = this.#plan(spec, facts, looked);
+    if (spec.egress !== undefined) this.#world.gate.check(spec.egress);
+    for (const copy of judged.plan.copies) await requireCopyable(copy);
+    if (!this.#names.has(judged.name)) await this.#requireClonable(judged.plan);
+    const reusable = spec.ports !== undefined && body.reuse ? this.#names.get(judged.name) : undefined;
+    if (reusable !== undefined) return await reused(reusable, spec);
+    const ports = await bindPorts(spec.ports ?? []);
+    try {
+      return await this.#accept(body, facts, looked, ports);
+    } catch (error) {
+      for (const port of ports) port.close();
+      throw error;
+    }
+  }
+
+  /** Nothing waits until it is written down: name and uid are taken at once. */
+  async #accept(
+    body: CreateBody,
+    facts: EngineFacts,
+    looked: Looked,
+    ports: readonly BoundPort[],
+  ): Promise<Sandbox> {
+    const { spec } = body;
     const planned = this.#plan(spec, facts, looked);
     const existing = this.#names.get(planned.name);
-    if (existing !== undefined && body.reuse) return reused(existing, spec);
+    if (existing !== undefined && body.reuse) return await reused(existing, spec);
     if (this.#names.has(planned.name)) throw taken(planned.name);
-    const record = this.#newRecord(body, planned, facts);
+    const record: SandboxRecord = {
+      ...this.#newRecord(body, planned, facts),
+      ...(ports.length === 0 ? {} : { ports: ports.map(({ port }) => port) }),
+    };
     const { store, checkpoint } = this.#world;
     const event = store.events.append({
       type: 'sandbox.state',
@@ -157,8 +192,12 @@ export class Sandboxes {
       throw error;
     }
     checkpoint('create.accepted');
-    const sandbox = new Sandbox(this.#world, this.#parts({ ...record, sequence: event.sequence }, []));
+    const sandbox = new Sandbox(this.#world, {
+      ...this.#parts({ ...record, sequence: event.sequence }, []),
+      ports,
+    });
     this.#keep(sandbox);
+    sandbox.tellPorts();
     for (const { code, message } of planned.plan.notes) {
       store.events.append({ type: 'sandbox.note', sandbox_id: record.id, code, message });
     }
@@ -166,34 +205,27 @@ export class Sandboxes {
     return sandbox;
   }
 
-  async explain(body: CreateBody): Promise<BoxRequest> {
+  async explain(body: CreateBody): Promise<{ readonly box: BoxRequest; readonly home: BoxHome }> {
     const facts = await this.#engineFacts(body.spec.runtime);
     requireRuntime(body.spec.runtime, facts);
     const planned = this.#plan(body.spec, facts, await this.#lookAt(body.spec));
     const record = this.#newRecord(body, planned, facts);
-    return boxOf(record, this.#world.owner, { image: record.image, porterVolume: 'sallyport-porter' });
+    const provided = { image: record.image, porterVolume: 'sallyport-porter' };
+    return { box: boxOf(record, this.#world.owner, provided), home: homeOf(record.plan) };
   }
 
-  async prune(options: {
-    readonly dryRun: boolean;
-  }): Promise<
-    readonly { readonly id: string; readonly name: string; readonly why: string; readonly removed: boolean }[]
-  > {
-    const report: Array<{ id: string; name: string; why: string; removed: boolean }> = [];
-    for (const sandbox of this.list()) {
-      const why = await pruneReason(sandbox.record);
-      if (why === undefined) continue;
-      if (!options.dryRun) await sandbox.remove({ force: false });
-      report.push({ id: sandbox.id, name: sandbox.name, why, removed: !options.dryRun });
-    }
-    if (!options.dryRun) await this.#world.images.pruneDerived();
-    return report;
+  async prune(options: PruneOptions): Promise<readonly PrunedThing[]> {
+    const isKnown = (id: string): boolean => this.list().some((sandbox) => sandbox.id === id);
+    const sandboxes = this.list().filter(({ isElsewhere }) => !isElsewhere);
+    return await pruneAll(this.#world, { sandboxes, isKnown }, options);
   }
 
   async shutdown(keep: boolean): Promise<void> {
     this.#closed = true;
     clearInterval(this.#retention);
-    const running = this.list().filter(({ state }) => state === 'READY' || state === 'PENDING');
+    const running = this.list().filter(
+      ({ state, isElsewhere }) => !isElsewhere && (state === 'READY' || state === 'PENDING'),
+    );
     if (!keep) {
       await Promise.all(
         running.map((sandbox) =>
@@ -220,11 +252,19 @@ export class Sandboxes {
     return value;
   }
 
+  async #requireClonable(plan: BoxPlan): Promise<void> {
+    const { source: repository, branch } = workspaceCopy(plan) ?? {};
+    if (repository === undefined || branch === undefined) return;
+    await this.#world.clones.check({ repository, branch });
+  }
+
   async #lookAt(spec: Spec): Promise<Looked> {
     return await lookAtSpec(spec, this.#options.home);
   }
 
   #plan(spec: Spec, engine: EngineFacts, looked: Looked): Planned {
+    requireSupported(spec, engine);
+    requireServices(spec, { engine: engine.name, runtime: spec.runtime ?? engine.defaultRuntime });
     const used = new Set(
       this.list()
         .map(({ record }) => record.plan)
@@ -263,9 +303,11 @@ export class Sandboxes {
         engine: engine.name,
         engineVersion: engine.version,
         runtime: body.spec.runtime ?? engine.defaultRuntime,
+        ...(engine.weaker === undefined ? {} : { weaker: engine.weaker }),
       },
       ephemeral: body.ephemeral,
       detached: body.detached,
+      ...(body.approved_dockerfile === undefined ? {} : { approvedDockerfile: body.approved_dockerfile }),
       containerName: `sallyport-${name}-${id.slice(3)}`,
       token: randomBytes(32).toString('hex'),
       epoch: 0,
@@ -298,7 +340,9 @@ export class Sandboxes {
   }
 
   #byContainer(boxId: string): Sandbox | undefined {
-    return this.list().find(({ record }) => record.containerId === boxId);
+    const isMine = ({ containerId, services = [] }: SandboxRecord): boolean =>
+      containerId === boxId || services.some((service) => service.containerId === boxId);
+    return this.list().find(({ record }) => isMine(record));
   }
 
   async #reconcileAll(meanwhile?: string): Promise<void> {
@@ -309,6 +353,15 @@ export class Sandboxes {
         }),
       ),
     );
+  }
+
+  /** What is left of others' work is in nobody's way: a failure here is no reason not to start. */
+  async #sweep(): Promise<void> {
+    try {
+      await this.#world.engine.sweep(staleHelperMs);
+    } catch (error) {
+      this.#world.report('sweep what was left unfinished', error);
+    }
   }
 
   /** Boxes of this owner that the store knows nothing of: it was lost, or its daemon died before it wrote. */
@@ -341,6 +394,7 @@ export class Sandboxes {
       state: 'STOPPED',
       reason: 'its record was lost and made again from its labels',
       createdAt: new Date(box.createdMs).toISOString(),
+      ...(wantedServices(spec).length === 0 ? {} : await foundServices(this.#world, id, spec)),
     };
     // The token is lost with the record, so nobody can talk to what runs.
     await engine.stop(box.id, 0);
@@ -358,7 +412,7 @@ export class Sandboxes {
   async #retain(): Promise<void> {
     for (const sandbox of this.list()) {
       const why = retentionReason(sandbox.record, Date.now());
-      if (why === undefined) continue;
+      if (why === undefined || sandbox.isElsewhere) continue;
       await sandbox.remove({ force: false }).catch((error: unknown) => {
         this.#world.report(`remove ${sandbox.name}, ${why}`, error);
       });
@@ -380,9 +434,13 @@ function requireRuntime(runtime: string | undefined, { runtimes }: EngineFacts):
   });
 }
 
-function reused(existing: Sandbox, spec: Spec): Sandbox {
-  const differences = specDifferences(existing.record.spec, spec);
-  if (differences.length === 0) return existing;
+/** R4: rules, ports, labels and times are changed while it runs; any other difference is refused. */
+async function reused(existing: Sandbox, spec: Spec): Promise<Sandbox> {
+  const differences = fixedDifferences(existing.record.spec, spec);
+  if (differences.length === 0) {
+    await existing.adopt(spec);
+    return existing;
+  }
   throw new SallyportError(
     'sandbox_exists',
     `sandbox ${existing.name} is there already and differs in ${differences.join(', ')}`,

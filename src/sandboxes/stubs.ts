@@ -20,11 +20,17 @@ export interface StubTurns {
   /** Making and removing happen one after the other. */
   readonly turns: Serial;
   readonly neededByOthers: (id: string, path: string) => boolean;
+  /** What boxes of any daemon have mounted. SECURITY: with a stub its mount would go, and with that what it protects. */
+  readonly boundPaths: () => Promise<ReadonlySet<string>>;
 }
 
 /** Makes what is missing. `remember` is called before, with all that this sandbox needs and did not find as somebody's own. */
 export async function makeStubs(
-  { id, plan }: Pick<SandboxRecord, 'id'> & { readonly plan: Pick<SandboxRecord['plan'], 'stubs'> },
+  {
+    id,
+    plan,
+    stubs: kept = [],
+  }: Pick<SandboxRecord, 'id' | 'stubs'> & { readonly plan: Pick<SandboxRecord['plan'], 'stubs'> },
   { turns, neededByOthers }: StubTurns,
   remember: (stubs: readonly Stub[]) => void,
 ): Promise<readonly Stub[]> {
@@ -35,7 +41,9 @@ export async function makeStubs(
     try {
       const missing: Stub[] = [];
       for (const stub of stubs) if (!(await isThere(walk, stub.path))) missing.push(stub);
-      const shared = stubs.filter((stub) => !missing.includes(stub) && neededByOthers(id, stub.path));
+      const isStub = ({ path }: Stub): boolean =>
+        neededByOthers(id, path) || kept.some((stub) => stub.path === path);
+      const shared = stubs.filter((stub) => !missing.includes(stub) && isStub(stub));
       remember([...missing, ...shared]);
     } finally {
       await walk.close();
@@ -60,20 +68,20 @@ async function makeMissing(stubs: readonly Stub[]): Promise<readonly Stub[]> {
   }
 }
 
-/** Idempotent. What is in use by others, or was changed, stays. */
+/** Idempotent. What is in use by others, or was changed, stays; `keep` is told what another daemon still needs, for the next time. */
 export async function removeStubs(
   { id, stubs = [] }: Pick<SandboxRecord, 'id' | 'stubs'>,
-  { turns, neededByOthers }: StubTurns,
-  forget: () => void,
+  { turns, neededByOthers, boundPaths }: StubTurns,
+  keep: (stubs: readonly Stub[]) => void,
 ): Promise<void> {
   if (stubs.length === 0) return;
   await turns.run(async () => {
+    const unneeded = stubs.filter(({ path }) => !neededByOthers(id, path));
+    const bound = unneeded.length === 0 ? new Set() : await boundPaths();
     const walk = new HostWalk();
     try {
-      for (const stub of [...stubs].reverse()) {
-        if (!neededByOthers(id, stub.path)) await removeUnchanged(walk, stub);
-      }
-      forget();
+      for (const stub of unneeded.toReversed()) if (!bound.has(stub.path)) await removeUnchanged(walk, stub);
+      keep(unneeded.filter(({ path }) => bound.has(path)));
     } finally {
       await walk.close();
     }

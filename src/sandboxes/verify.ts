@@ -9,6 +9,7 @@ import { SallyportError } from '../protocol/errors.ts';
 import type { VerifyView } from '../protocol/views.ts';
 import { type Expectation, expectations, forgetsRootAtStop, type Shown } from './expectations.ts';
 import { type PinnedSources, shownOfMounts } from './pinned-sources.ts';
+import type { BoxGate } from './ports.ts';
 import type { SandboxRecord } from './records.ts';
 
 const shownFiles = [
@@ -16,6 +17,7 @@ const shownFiles = [
   '/proc/self/mountinfo',
   '/proc/self/limits',
   '/proc/net/dev',
+  '/etc/resolv.conf',
   '/sys/fs/cgroup/memory/memory.limit_in_bytes',
   '/sys/fs/cgroup/memory.max',
   '/sys/fs/cgroup/pids/pids.max',
@@ -24,6 +26,8 @@ const shownFiles = [
   '/sys/fs/cgroup/cpu/cpu.cfs_period_us',
   '/sys/fs/cgroup/cpu.max',
   // Last: its size is in the hands of the programs inside, and what is beyond the bound is cut off.
+  '/proc/net/udp',
+  '/proc/net/tcp',
   '/proc/net/unix',
 ];
 const rootIsForgotten = {
@@ -34,8 +38,15 @@ const rootIsForgotten = {
 const mostShownBytes = 1024 * 1024;
 const deadlineMs = 10_000;
 
-export async function verifyBox(porter: Porter, record: SandboxRecord): Promise<VerifyView> {
-  return verified(await show(porter), record);
+/** With a gate, also what is reached by it and what is not (R9). */
+export async function verifyBox(
+  porter: Porter,
+  record: SandboxRecord,
+  gate?: Pick<BoxGate, 'preflight'>,
+): Promise<VerifyView> {
+  const [shown, reached = []] = await Promise.all([show(porter), gate?.preflight(porter)]);
+  const checks = [...verified(shown, record).checks, ...reached];
+  return { ok: checks.every(({ status }) => status !== 'failed'), checks };
 }
 
 function verified(shown: Shown, record: SandboxRecord): VerifyView {

@@ -1,9 +1,10 @@
 /**
- * What is different in a copied workspace from what was put in, and how the baseline moves on when changes were brought
+ * What is different in a copied workspace from what was put in, less what is left out of the copy, and how the baseline moves on when changes were brought
  * back. Everything inside is read and hashed: size and times of a file are whatever a program inside says they are.
  */
 
 import { createHash } from 'node:crypto';
+import type { CopiedExcludes } from '../policy/copied-excludes.ts';
 import type { Files } from '../porter/files.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import {
@@ -17,7 +18,7 @@ import {
   writeMark,
 } from './baseline.ts';
 import type { BaselineWriter } from './ports.ts';
-import type { Manifest, SandboxRecord } from './records.ts';
+import type { Marks, SandboxRecord } from './records.ts';
 
 export interface WorkspaceChange {
   /** Relative to the workspace. */
@@ -32,24 +33,46 @@ export interface WorkspaceChange {
 export async function workspaceChanges(
   files: Files,
   target: string,
-  manifest: Manifest,
+  { marks, excludes }: { readonly marks: Marks; readonly excludes: CopiedExcludes },
   signal?: AbortSignal,
 ): Promise<readonly WorkspaceChange[]> {
-  const missing = new Set(Object.keys(manifest));
+  const missing = new Set(Object.keys(marks));
   const changes: WorkspaceChange[] = [];
+  const hollow: WorkspaceChange[] = [];
   for await (const entry of files.getTree(target, signal === undefined ? {} : { signal })) {
     const key = keyOf(entry.path);
+    const known = missing.delete(key) ? marks[key] : undefined;
+    // What was copied in is looked at whatever it is by now.
+    const verdict = known === undefined ? excludes.verdict(entry.path, entry.kind === 'directory') : 'in';
+    if (verdict === 'out') continue;
     const after = await markOf(entry);
-    const known = missing.delete(key) ? manifest[key] : undefined;
     const before = known === undefined ? undefined : readMark(known);
-    if (before === undefined) changes.push({ path: entry.path, after });
+    if (before === undefined) (verdict === 'in' ? changes : hollow).push({ path: entry.path, after });
     else if (!isSame(before, after)) changes.push({ path: entry.path, before, after });
   }
   for (const key of missing) {
-    const known = manifest[key];
+    const known = marks[key];
     if (known !== undefined) changes.push({ path: pathOfKey(key), before: readMark(known) });
   }
-  return changes.sort((a, b) => Buffer.compare(a.path, b.path));
+  return [...changes, ...needed(hollow, changes)].sort((a, b) => Buffer.compare(a.path, b.path));
+}
+
+/** Of folders that are only there for what is in them those in which something is. */
+function needed(
+  folders: readonly WorkspaceChange[],
+  changes: readonly WorkspaceChange[],
+): readonly WorkspaceChange[] {
+  const above = new Set<string>();
+  for (const { path, after } of changes) {
+    if (after === undefined) continue;
+    let folder = path.toString('latin1');
+    for (let end = folder.lastIndexOf('/'); end > 0; end = folder.lastIndexOf('/')) {
+      folder = folder.slice(0, end);
+      if (above.has(folder)) break;
+      above.add(folder);
+    }
+  }
+  return folders.filter(({ path }) => above.has(path.toString('latin1')));
 }
 
 type Entry = Awaited<ReturnType<ReturnType<Files['getTree']>['next']>>['value'];
@@ -61,9 +84,10 @@ async function markOf(entry: Entry): Promise<Mark> {
     case 'link':
       return { kind: 'link', target: entry.target };
     case 'file': {
+      const { mode, sizeBytes, content } = entry;
       const hash = createHash('sha256');
-      for await (const chunk of entry.body) hash.update(chunk);
-      const { mode, sizeBytes } = entry;
+      if (content !== undefined) hash.update(content);
+      else for await (const chunk of entry.body) hash.update(chunk);
       return { kind: 'file', mode: mode & 0o777, sha256: hash.digest('hex'), sizeBytes };
     }
     default:
@@ -86,19 +110,20 @@ export async function movedBaseline(
   files: Files,
   target: string,
   {
-    manifest,
+    marks,
     pack,
     news,
-  }: { readonly manifest: Manifest; readonly pack: BaselineWriter; readonly news: readonly BroughtBack[] },
-): Promise<Manifest> {
-  const moved: Record<string, string> = { ...manifest };
+  }: { readonly marks: Marks; readonly pack: BaselineWriter; readonly news: readonly BroughtBack[] },
+): Promise<Marks> {
+  const moved: Record<string, string> = { ...marks };
   const wanted = new Map<string, Buffer>();
+  const entries = Object.keys(marks).length;
   for (const { path, mark } of news) {
     if (mark === undefined) delete moved[keyOf(path)];
     else moved[keyOf(path)] = writeMark(mark);
     if (mark?.kind === 'file' && mark.sizeBytes <= mostKeptFileBytes) wanted.set(keyOf(path), path);
   }
-  for await (const { key, content } of contentsOf(files, target, wanted)) {
+  for await (const { key, content } of contentsOf(files, target, { wanted, entries })) {
     const mark = readMark(moved[key] ?? '');
     const keptAt = placeFor(pack, content.length);
     const isSameContent =
@@ -110,16 +135,16 @@ export async function movedBaseline(
   return moved;
 }
 
-/** More than these are read by one walk through the whole workspace, which costs less than so many operations. */
-const mostSingleFiles = 256;
+/** One walk reads everything, an operation one file: what is few in itself or among all is read one by one. */
+const mostSingleFiles = (entries: number): number => Math.max(256, entries / 20);
 
 /** The files among these that are there and small enough to be kept, in any order. */
 async function* contentsOf(
   files: Files,
   target: string,
-  wanted: ReadonlyMap<string, Buffer>,
+  { wanted, entries }: { readonly wanted: ReadonlyMap<string, Buffer>; readonly entries: number },
 ): AsyncGenerator<{ readonly key: string; readonly content: Buffer }> {
-  if (wanted.size <= mostSingleFiles) {
+  if (wanted.size <= mostSingleFiles(entries)) {
     for (const [key, path] of wanted) {
       const content = await contentAt(files, Buffer.concat([Buffer.from(`${target}/`), path]));
       if (content !== undefined) yield { key, content };
@@ -130,8 +155,8 @@ async function* contentsOf(
     const key = keyOf(entry.path);
     if (entry.kind !== 'file' || !wanted.has(key) || entry.sizeBytes > mostKeptFileBytes) continue;
     const chunks: Buffer[] = [];
-    for await (const chunk of entry.body) chunks.push(chunk);
-    yield { key, content: Buffer.concat(chunks) };
+    if (entry.content === undefined) for await (const chunk of entry.body) chunks.push(chunk);
+    yield { key, content: entry.content ?? Buffer.concat(chunks) };
   }
 }
 

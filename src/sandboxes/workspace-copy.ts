@@ -9,7 +9,7 @@ import type { BoxPlan } from '../policy/box-plan.ts';
 import type { PlannedCopy } from '../policy/copy-sources.ts';
 import type { Files } from '../porter/files.ts';
 import type { TreeSource } from '../porter/tree-stream.ts';
-import { keyOf, type Mark, placeFor, writeMark } from './baseline.ts';
+import { keyOf, type Mark, placeFor, writeMark, writePatternFile } from './baseline.ts';
 import { CopyTree } from './copy-tree.ts';
 import type { BaselineWriter } from './ports.ts';
 import type { Manifest } from './records.ts';
@@ -28,12 +28,16 @@ export async function copyWorkspace(
     readonly pack: BaselineWriter;
   },
 ): Promise<Manifest> {
-  const manifest: Record<string, string> = {};
+  const marks: Record<string, string> = {};
+  const patternFiles: Manifest['patternFiles'][number][] = [];
+  const tree = new CopyTree(folder.source, folder.excludes, (file) =>
+    patternFiles.push(writePatternFile(file)),
+  );
   let count = 0;
   async function* entries(): AsyncGenerator<TreeSource> {
-    for await (const entry of new CopyTree(folder.source, folder.excludes).entries()) {
+    for await (const entry of tree.entries()) {
       const source = sourceOf(entry, options.pack, (mark) => {
-        manifest[keyOf(entry.path)] = writeMark(mark);
+        marks[keyOf(entry.path)] = writeMark(mark);
       });
       if (source === undefined) {
         options.skipped(entry.path.toString('utf8'));
@@ -50,7 +54,7 @@ export async function copyWorkspace(
     }
   }
   await files.putTree(folder.target, entries(), { signal: options.signal });
-  return manifest;
+  return { marks, patternFiles };
 }
 
 function sourceOf(

@@ -16,7 +16,8 @@ export async function lookAtWorkspace(
   workspace: NonNullable<Spec['workspace']>,
 ): Promise<Pick<PlanFacts, 'inWorkspace' | 'worktree'> & { readonly workspace: PathFacts }> {
   const facts = await pathFacts('workspace.path', workspace.path);
-  if (workspace.mode === 'copy' || facts.realKind !== 'directory') return { workspace: facts };
+  if (workspace.mode === 'copy' || workspace.mode === 'clone' || facts.realKind !== 'directory')
+    return { workspace: facts };
   const worktree = await lookAtWorktree(facts.real);
   const looked = { workspace: facts, ...(worktree === undefined ? {} : { worktree }) };
   if (workspace.mode !== 'live') return looked;

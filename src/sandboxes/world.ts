@@ -1,12 +1,16 @@
 /** What a sandbox works with: handed in once, by whoever constructs. */
 
 import type { ProgressEvent } from '../lib/progress.ts';
-import type { BoxEngine, BoxImages, SandboxStore } from './ports.ts';
+import type { ServiceEngine } from './ports/services.ts';
+import type { BoxEngine, BoxImages, CloneMaker, Gate, SandboxStore } from './ports.ts';
 
 export interface SandboxWorld {
   readonly engine: BoxEngine;
+  readonly services: ServiceEngine;
   readonly images: BoxImages;
   readonly store: SandboxStore;
+  readonly gate: Gate;
+  readonly clones: CloneMaker;
   /** Whose sandboxes these are: see `lib/owner.ts`. */
   readonly owner: string;
   readonly now: () => string;

@@ -3,27 +3,30 @@
  * was decided and everything that will be written is here; from then on it is renames. What a crash cuts off is finished
  * by doing it again, because what is done is found as done.
  *
+ * Calls to the file system block, as in `host-folder.ts`, and others get their turn between paths.
+ *
  * SECURITY: names, links, modes and contents are hostile. `host-folder.ts` reaches every path; modes get no set-id bits.
  */
 
 import { randomBytes } from 'node:crypto';
-import { constants } from 'node:fs';
 import {
-  copyFile,
-  mkdir,
-  open,
-  readdir,
-  realpath,
-  rename,
-  rm,
-  rmdir,
-  symlink,
-  unlink,
-} from 'node:fs/promises';
+  closeSync,
+  constants,
+  copyFileSync,
+  fchmodSync,
+  fchownSync,
+  openSync,
+  renameSync,
+  rmdirSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { mkdir, readdir, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { Turns } from '../lib/turns.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import {
-  type ApplyPlan,
   type ApplyRules,
   type Conflict,
   type LeftOut,
@@ -39,7 +42,7 @@ export interface ApplyOptions extends ApplyRules {
   readonly to?: string;
   /** Decide everything and write nothing. */
   readonly dryRun?: boolean;
-  /** Until the first path is written; after that it is done to the end. */
+  /** Until the first path is written: then nothing is. After that it is done to the end. */
   readonly signal?: AbortSignal;
 }
 
@@ -58,7 +61,7 @@ export interface ApplyResult {
 export async function applyChanges(calls: ChangeCalls, options: ApplyOptions = {}): Promise<ApplyResult> {
   const cancel = options.signal === undefined ? {} : { signal: options.signal };
   const { source, target, changes } = await calls.list(cancel);
-  const folder = await HostFolder.open(options.to ?? source);
+  const folder = HostFolder.open(options.to ?? source);
   try {
     const plan = await planApply(folder, changes, options);
     const mayWrite = plan.conflicts.length === 0 || options.skipConflicts === true;
@@ -66,7 +69,8 @@ export async function applyChanges(calls: ChangeCalls, options: ApplyOptions = {
     if (applied) {
       await written(folder, plan.steps, (files) => calls.contents(target, files, cancel), options.signal);
       const isSource = options.to === undefined || (await realpath(options.to)) === source;
-      if (isSource) await calls.broughtBack(broughtBack(plan));
+      if (isSource)
+        await calls.broughtBack(broughtBackPaths([...plan.steps.map(({ change }) => change), ...plan.same]));
     }
     const { same, leftOut, conflicts } = plan;
     return {
@@ -78,7 +82,7 @@ export async function applyChanges(calls: ChangeCalls, options: ApplyOptions = {
       conflicts,
     };
   } finally {
-    await folder.close();
+    folder.close();
   }
 }
 
@@ -96,17 +100,38 @@ async function written(
   try {
     await mkdir(staging, { mode: 0o700 });
     await stage(staging, steps, fetch, signal);
-    await folder.forget();
-    // From here on it is not cancelled: half of it would be worse than all of it.
-    for (const step of steps.filter(isRemoval).reverse()) await removeOne(folder, step);
-    // Those that were removed may be reached no more.
-    await folder.forget();
-    for (const step of steps.filter(isFolder)) await folder.provideParent(below(step.change.pathBytes));
-    for (const [index, step] of steps.entries()) await putInPlace(folder, step, join(staging, String(index)));
+    await putAllInPlace(folder, steps, staging, signal);
   } catch (error) {
     throw isSallyportError(error) ? error : writeFailure(folder, error);
   } finally {
     await rm(staging, { recursive: true, force: true });
+  }
+}
+
+async function putAllInPlace(
+  folder: HostFolder,
+  steps: readonly Step[],
+  staging: string,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const turns = new Turns();
+  folder.forget();
+  await requireAllUnchanged(folder, steps, turns);
+  folder.forget();
+  // All may have come and been looked at without a pause: a Ctrl-C of that time is heard now, or it would be too late for it.
+  await turns.listen();
+  requireWanted(signal);
+  // From here on it is not cancelled: half of it would be worse than all of it.
+  for (const step of steps.filter(isRemoval).reverse()) {
+    removeOne(folder, step);
+    await turns.take();
+  }
+  // Those that were removed may be reached no more.
+  folder.forget();
+  for (const step of steps.filter(isFolder)) folder.provideParent(below(step.change.pathBytes));
+  for (const [index, step] of steps.entries()) {
+    putInPlace(folder, step, join(staging, String(index)));
+    await turns.take();
   }
 }
 
@@ -150,7 +175,7 @@ async function stage(
   for (const [index, step] of steps.entries()) {
     const { after } = step.change;
     const at = join(staging, String(index));
-    if (after?.kind === 'symlink') await symlink(after.linkTarget ?? '', at);
+    if (after?.kind === 'symlink') symlinkSync(after.linkTarget ?? '', at);
     else if (after?.kind === 'file') files.set(step.change, { at, step });
   }
   try {
@@ -161,23 +186,31 @@ async function stage(
   } catch (error) {
     if (signal?.aborted !== true) throw error;
   }
+  requireWanted(signal);
+}
+
+function requireWanted(signal: AbortSignal | undefined): void {
   if (signal?.aborted === true)
     throw new SallyportError('cancelled', 'it was cancelled, and nothing was written');
 }
 
 const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
 
-async function stageFile(at: string, { change, host }: Step, chunks: AsyncIterable<Buffer>): Promise<void> {
+async function stageFile(
+  at: string,
+  { change, host }: Step,
+  chunks: AsyncIterable<Buffer> | Iterable<Buffer>,
+): Promise<void> {
   const isRunnable = ((change.after?.mode ?? 0) & 0o100) !== 0;
-  const file = await open(at, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, isRunnable ? 0o755 : 0o644);
+  const fd = openSync(at, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, isRunnable ? 0o755 : 0o644);
   try {
-    for await (const chunk of chunks) await file.writeFile(chunk);
+    for await (const chunk of chunks) writeFileSync(fd, chunk);
     if (host.kind !== 'file') return;
     // What is replaced keeps its owner and its mode, but for the right to run it.
-    if (process.getuid?.() === 0) await file.chown(host.uid, host.gid);
-    await file.chmod(isRunnable ? host.mode | ((host.mode & 0o444) >> 2) : host.mode & ~0o111);
+    if (process.getuid?.() === 0) fchownSync(fd, host.uid, host.gid);
+    fchmodSync(fd, isRunnable ? host.mode | ((host.mode & 0o444) >> 2) : host.mode & ~0o111);
   } finally {
-    await file.close();
+    closeSync(fd);
   }
 }
 
@@ -188,46 +221,63 @@ const isRemoval = (step: Step): boolean =>
   step.host.kind !== 'absent' &&
   (step.change.after === undefined || isFolder(step) || step.host.kind === 'directory');
 
-async function removeOne(folder: HostFolder, { change, host }: Step): Promise<void> {
-  const at = (await folder.provideParent(change.pathBytes)).at(nameOf(change.pathBytes));
-  await requireUnchanged(at, { change, host });
-  if (host.kind !== 'directory') await unlink(at);
-  else
-    await rmdir(at).catch((error: NodeJS.ErrnoException) => {
-      // A folder that is gone inside stays here with what is only here.
-      if (error.code !== 'ENOTEMPTY' || change.after !== undefined) throw error;
-    });
+function removeOne(folder: HostFolder, { change, host }: Step): void {
+  const at = folder.provideParent(change.pathBytes).child(nameOf(change.pathBytes));
+  requireUnchanged(at, { change, host });
+  if (host.kind !== 'directory') {
+    unlinkSync(at);
+    return;
+  }
+  try {
+    rmdirSync(at);
+  } catch (error) {
+    // A folder that is gone inside stays here with what is only here.
+    if (codeOf(error) !== 'ENOTEMPTY' || change.after !== undefined) throw error;
+  }
 }
 
-async function putInPlace(folder: HostFolder, step: Step, staged: string): Promise<void> {
+const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException).code;
+
+function putInPlace(folder: HostFolder, step: Step, staged: string): void {
   const { change, host } = step;
   if (change.after === undefined || isFolder(step)) return;
-  const place = await folder.provideParent(change.pathBytes);
-  const at = place.at(nameOf(change.pathBytes));
-  await requireUnchanged(at, { change, host: isRemoval(step) ? { kind: 'absent' } : host });
-  await rename(staged, at).catch(async (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EXDEV' || change.after?.kind !== 'file') throw error;
+  const parent = folder.provideParent(change.pathBytes);
+  const at = parent.child(nameOf(change.pathBytes));
+  requireUnchanged(at, { change, host: isRemoval(step) ? { kind: 'absent' } : host });
+  try {
+    renameSync(staged, at);
+  } catch (error) {
+    if (codeOf(error) !== 'EXDEV' || change.after?.kind !== 'file') throw error;
     // A folder of another file system is mounted here.
-    const beside = place.at(Buffer.from(`${stagingPrefix}${process.pid}-${randomBytes(6).toString('hex')}`));
-    await copyFile(staged, beside, constants.COPYFILE_EXCL);
-    await rename(beside, at);
-  });
+    const name = `${stagingPrefix}${process.pid}-${randomBytes(6).toString('hex')}`;
+    const beside = parent.child(Buffer.from(name));
+    copyFileSync(staged, beside, constants.COPYFILE_EXCL);
+    renameSync(beside, at);
+  }
 }
 
-async function requireUnchanged(at: Buffer, { change, host }: Step): Promise<void> {
-  if (await isUnchanged(at, host)) return;
-  throw new SallyportError(
-    'changed_meanwhile',
-    `${JSON.stringify(change.path)} changed here while it was written`,
-    {
-      details: { path: change.path },
-    },
-  );
+/** Fetching takes its time. Whoever changed something meanwhile finds nothing written, and not half of it. */
+async function requireAllUnchanged(folder: HostFolder, steps: readonly Step[], turns: Turns): Promise<void> {
+  const cleared = new Set(steps.filter(isFolder).map(({ change }) => change.pathBytes.toString('latin1')));
+  for (const { change, host } of steps) {
+    const isStill = folder.isStill(change.pathBytes, host, (at) => cleared.has(at.toString('latin1')));
+    if (!isStill) throw changedHere(change, 'while it was fetched, and nothing was written');
+    await turns.take();
+  }
 }
+
+function requireUnchanged(at: Buffer, { change, host }: Step): void {
+  if (!isUnchanged(at, host)) throw changedHere(change, 'while it was written');
+}
+
+const changedHere = ({ path }: WorkspaceChange, when: string): SallyportError =>
+  new SallyportError('changed_meanwhile', `${JSON.stringify(path)} changed here ${when}`, {
+    details: { path },
+  });
 
 /** What the daemon takes for copied in from now on. */
-function broughtBack({ steps, same }: ApplyPlan): readonly BroughtBackPath[] {
-  return [...steps.map(({ change }) => change), ...same].map(({ pathBytes, after }) => {
+export function broughtBackPaths(changes: readonly WorkspaceChange[]): readonly BroughtBackPath[] {
+  return changes.map(({ pathBytes, after }) => {
     const path = { base64: pathBytes.toString('base64') };
     switch (after?.kind) {
       case 'file':

@@ -3,6 +3,7 @@
  * is on the host now. Pure but for looking. Whatever is not plainly the sandbox's change to an untouched path is a conflict.
  */
 
+import { Turns } from '../lib/turns.ts';
 import { isProtectedPath } from '../policy/protected-names.ts';
 import type { HostFolder, HostState } from './host-folder.ts';
 import type { ChangeSide, WorkspaceChange } from './workspace-changes.ts';
@@ -62,7 +63,9 @@ export async function planApply(
   const leftOut: LeftOut[] = [];
   const conflicts: Conflict[] = [];
   const folders = new Set<string>();
+  const turns = new Turns();
   for (const change of changes) {
+    await turns.take();
     const left = whyLeftOut(change, rules);
     if (left !== undefined) {
       leftOut.push({ path: change.path, ...left });
@@ -78,7 +81,7 @@ export async function planApply(
       if (change.after?.kind === 'directory') folders.add(change.pathBytes.toString('latin1'));
     } else conflicts.push(conflictOf(change, host));
   }
-  return await withoutFullFolders(folder, { steps, same, leftOut, conflicts });
+  return withoutFullFolders(folder, { steps, same, leftOut, conflicts });
 }
 
 function whyLeftOut(
@@ -118,7 +121,7 @@ const canForce = ({ after }: WorkspaceChange, { kind }: HostState): boolean =>
   kind !== 'blocked' && kind !== 'other' && !(kind === 'directory' && after?.kind !== 'directory');
 
 /** A folder that makes room for something else must have nothing in it but what goes. */
-async function withoutFullFolders(folder: HostFolder, plan: ApplyPlan): Promise<ApplyPlan> {
+function withoutFullFolders(folder: HostFolder, plan: ApplyPlan): ApplyPlan {
   const going = new Set(
     plan.steps
       .filter(({ change }) => change.after === undefined)
@@ -129,7 +132,7 @@ async function withoutFullFolders(folder: HostFolder, plan: ApplyPlan): Promise<
   for (const step of plan.steps) {
     const { pathBytes, after, path } = step.change;
     const makesRoom = step.host.kind === 'directory' && after !== undefined;
-    const stays = makesRoom ? await firstStaying(folder, pathBytes, going) : undefined;
+    const stays = makesRoom ? firstStaying(folder, pathBytes, going) : undefined;
     if (stays === undefined) steps.push(step);
     else {
       const host = `has ${JSON.stringify(stays)} in it`;
@@ -139,12 +142,8 @@ async function withoutFullFolders(folder: HostFolder, plan: ApplyPlan): Promise<
   return { ...plan, steps, conflicts };
 }
 
-async function firstStaying(
-  folder: HostFolder,
-  path: Buffer,
-  going: ReadonlySet<string>,
-): Promise<string | undefined> {
-  for await (const below of folder.below(path)) {
+function firstStaying(folder: HostFolder, path: Buffer, going: ReadonlySet<string>): string | undefined {
+  for (const below of folder.below(path)) {
     if (!going.has(below.toString('latin1'))) return below.toString('utf8');
   }
   return undefined;

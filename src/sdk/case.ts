@@ -1,6 +1,6 @@
 /**
  * Names: snake_case in YAML and on the wire, camelCase in programs, by one mechanical mapping. Maps whose keys belong to the
- * user (variables, labels) and the details of errors stay as they are.
+ * user (variables, labels, build arguments) and the details of errors stay as they are.
  */
 
 type Camel<S extends string> = S extends `${infer Head}_${infer Tail}`
@@ -16,10 +16,20 @@ export type Camelled<T> = T extends readonly (infer E)[]
       : { readonly [K in keyof T as K extends string ? Camel<K> : never]: Camelled<T[K]> }
     : T;
 
-const mapsOfTheUser: ReadonlySet<string> = new Set(['envs', 'labels', 'details']);
+const mapsOfTheUser: ReadonlySet<string> = new Set(['args', 'envs', 'labels', 'details']);
 
-const toCamel = (name: string): string =>
-  name.replaceAll(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+/** Names of fields are few, and every answer has them. */
+const camels = new Map<string, string>();
+const mostCamels = 1000;
+
+function toCamel(name: string): string {
+  const known = camels.get(name);
+  if (known !== undefined) return known;
+  const camel = name.replaceAll(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+  if (camels.size < mostCamels) camels.set(name, camel);
+  return camel;
+}
+
 const toSnake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 export function camelled<T>(value: T): Camelled<T> {

@@ -6,12 +6,15 @@
 import type { IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { packageInfo } from '../lib/package-root.ts';
+import { type Progress, silent } from '../lib/progress.ts';
 import { clientHeader, writeClientHeader } from '../protocol/client-header.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import { type ClientEnvironment, readClientEnvironment } from './config.ts';
 import { ensureDaemon, replaceDaemon, untilGone } from './connect-daemon.ts';
-import { type Call, NotThere, readAll, Transport } from './transport.ts';
+import { NotThere } from './lost-connection.ts';
+import { type Call, readAll, Transport } from './transport.ts';
 import { ClientWebSocket } from './web-socket.ts';
+import { WholeAnswers, type WholeCall } from './whole-answers.ts';
 import { errorFromWire, isWireError } from './wire-error.ts';
 
 export interface ConnectionOptions {
@@ -21,6 +24,8 @@ export interface ConnectionOptions {
   readonly startDaemon?: boolean;
   /** True: use the daemon whatever engine it has, also another one than the environment names. */
   readonly anyEngine?: boolean;
+  /** Told while a daemon that is started here starts an engine: what it does, step by step. */
+  readonly onProgress?: Progress;
   /** What it says its version is. Absent: that of this package. */
   readonly version?: string;
 }
@@ -36,6 +41,9 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
+/** How whole answers are had: by the daemon's socket, or within its own process without one. */
+export type Answers = Pick<WholeAnswers, 'ask' | 'close'>;
+
 const mostAttempts = 4;
 
 export class DaemonClient {
@@ -43,10 +51,12 @@ export class DaemonClient {
   readonly #mayStart: boolean;
   readonly #socketPath: string;
   readonly #transport: Transport;
+  readonly #answers: Answers;
   readonly #words: string;
+  readonly #progress: Progress;
   #starting: Promise<void> | undefined;
 
-  constructor(options: ConnectionOptions = {}) {
+  constructor(options: ConnectionOptions = {}, answers?: Answers) {
     const read = readClientEnvironment();
     const stateDir = options.stateDir ?? read.stateDir;
     this.#environment = {
@@ -57,6 +67,8 @@ export class DaemonClient {
     this.#mayStart = options.startDaemon ?? true;
     this.#socketPath = join(stateDir, 'daemon.sock');
     this.#transport = new Transport(this.#socketPath);
+    this.#answers = answers ?? new WholeAnswers(this.#socketPath);
+    this.#progress = options.onProgress ?? silent;
     const { engineEnvironment } = read;
     const version = options.version ?? packageInfo().version;
     this.#words = writeClientHeader(
@@ -64,29 +76,25 @@ export class DaemonClient {
     );
   }
 
-  async json<T>(method: Call['method'], path: string, options: CallOptions = {}): Promise<T> {
-    const answer = await this.open(method, path, options);
-    const body = await readAll(answer);
+  /** `onHead`: what the head of the answer says, which may come long before the rest. */
+  async json<T>(
+    method: Call['method'],
+    path: string,
+    options: CallOptions & Pick<WholeCall, 'onHead'> = {},
+  ): Promise<T> {
+    const { onHead } = options;
+    const call = { ...callOf(method, path, options), ...(onHead === undefined ? {} : { onHead }) };
+    const { body } = await this.#attempt(call, mostAttempts, async (told) => {
+      const answer = await this.#answers.ask(told);
+      if (!isSuccess(answer.status)) throw refusal(answer.status, answer.body);
+      return answer;
+    });
     return (body.length === 0 ? undefined : JSON.parse(body.toString('utf8'))) as T;
   }
 
   /** The answer as it comes, if it is a success. */
   async open(method: Call['method'], path: string, options: CallOptions = {}): Promise<IncomingMessage> {
-    const { body, headers, query, signal } = options;
-    const json = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
-    return await this.#attempt(
-      {
-        method,
-        path: withQuery(path, query),
-        headers: {
-          ...headers,
-          ...(json === undefined ? {} : { 'content-type': 'application/json' }),
-        },
-        ...(json === undefined ? {} : { body: json }),
-        ...(signal === undefined ? {} : { signal }),
-      },
-      mostAttempts,
-    );
+    return await this.#attempt(callOf(method, path, options), mostAttempts, this.#stream);
   }
 
   /** With a body that can be sent only once: so that a daemon is there is seen to before. */
@@ -106,6 +114,7 @@ export class DaemonClient {
         ...(signal === undefined ? {} : { signal }),
       },
       1,
+      this.#stream,
     );
     return JSON.parse((await readAll(answer)).toString('utf8')) as T;
   }
@@ -140,14 +149,18 @@ export class DaemonClient {
   }
 
   close(): void {
+    this.#answers.close();
     this.#transport.close();
   }
 
-  async #attempt(call: Call, attempts: number): Promise<IncomingMessage> {
-    const headers = { ...call.headers, [clientHeader]: this.#words };
+  readonly #stream = async (call: Call): Promise<IncomingMessage> =>
+    await this.#checked(await this.#transport.send(call));
+
+  async #attempt<C extends Call, A>(call: C, attempts: number, send: (call: C) => Promise<A>): Promise<A> {
+    const told = { ...call, headers: { ...call.headers, [clientHeader]: this.#words } };
     for (let left = attempts; ; left--) {
       try {
-        return await this.#checked(await this.#transport.send({ ...call, headers }));
+        return await send(told);
       } catch (error) {
         await this.#recover(call, error, left - 1);
       }
@@ -164,7 +177,7 @@ export class DaemonClient {
       throw error;
     } else if (isSallyportError(error, 'daemon_outdated')) {
       if (!this.#mayStart) throw error;
-      await replaceDaemon(this.#transport, this.#environment, signal);
+      await replaceDaemon(this.#transport, this.#environment, signal, this.#progress);
     } else if (isSallyportError(error, 'daemon_stopping')) {
       if (!this.#mayStart) throw error;
       await untilGone(this.#transport, signal);
@@ -181,22 +194,39 @@ export class DaemonClient {
   }
 
   async #start(signal: AbortSignal | undefined, args: readonly string[] = []): Promise<void> {
-    this.#starting ??= ensureDaemon(this.#transport, this.#environment, signal, args).finally(() => {
-      this.#starting = undefined;
-    });
+    this.#starting ??= ensureDaemon(this.#transport, this.#environment, signal, args, this.#progress).finally(
+      () => {
+        this.#starting = undefined;
+      },
+    );
     await this.#starting;
   }
 
   async #checked(answer: IncomingMessage): Promise<IncomingMessage> {
     const status = answer.statusCode ?? 0;
-    if (status >= 200 && status < 300) return answer;
-    const text = (await readAll(answer)).toString('utf8');
-    const value = parse(text);
-    if (isWireError(value)) throw errorFromWire(value.error);
-    throw new SallyportError('internal', `the daemon answered with status ${status}`, {
-      details: { status },
-    });
+    if (isSuccess(status)) return answer;
+    throw refusal(status, await readAll(answer));
   }
+}
+
+function callOf(method: Call['method'], path: string, options: CallOptions) {
+  const { body, headers, query, signal } = options;
+  const json = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
+  return {
+    method,
+    path: withQuery(path, query),
+    headers: { ...headers, ...(json === undefined ? {} : { 'content-type': 'application/json' }) },
+    ...(json === undefined ? {} : { body: json }),
+    ...(signal === undefined ? {} : { signal }),
+  };
+}
+
+const isSuccess = (status: number): boolean => status >= 200 && status < 300;
+
+function refusal(status: number, body: Buffer): SallyportError {
+  const value = parse(body.toString('utf8'));
+  if (isWireError(value)) return errorFromWire(value.error);
+  return new SallyportError('internal', `the daemon answered with status ${status}`, { details: { status } });
 }
 
 function parse(text: string): unknown {

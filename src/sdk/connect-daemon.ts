@@ -4,9 +4,11 @@
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Progress, silent } from '../lib/progress.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import type { ClientEnvironment } from './config.ts';
-import { NotThere, readAll, type Transport } from './transport.ts';
+import { NotThere } from './lost-connection.ts';
+import { readAll, type Transport } from './transport.ts';
 
 const deadlineMs = 10_000;
 const pauseMs = 25;
@@ -16,6 +18,7 @@ export async function ensureDaemon(
   environment: ClientEnvironment,
   signal?: AbortSignal,
   args: readonly string[] = [],
+  progress: Progress = silent,
 ): Promise<void> {
   const end = process.uptime() * 1000 + deadlineMs;
   for (;;) {
@@ -33,7 +36,7 @@ export async function ensureDaemon(
     }
     try {
       const { startDaemon } = await import('./start-daemon.ts');
-      await startDaemon({ ...environment, timeoutMs: leftMs, args });
+      await startDaemon({ ...environment, timeoutMs: leftMs, args, progress });
       return;
     } catch (error) {
       // Somebody else's daemon is about to listen, or about to end.
@@ -58,6 +61,7 @@ export async function replaceDaemon(
   transport: Transport,
   environment: ClientEnvironment,
   signal?: AbortSignal,
+  progress: Progress = silent,
 ): Promise<void> {
   const body = Buffer.from('{"keep":true}');
   const headers = { 'content-type': 'application/json' };
@@ -67,7 +71,7 @@ export async function replaceDaemon(
     if (!(error instanceof NotThere) && !isSallyportError(error, 'daemon_gone')) throw error;
   }
   await untilGone(transport, signal);
-  await ensureDaemon(transport, environment, signal);
+  await ensureDaemon(transport, environment, signal, [], progress);
 }
 
 /** One that stops takes no connections any more before its process ends; the next one waits for its lock. */

@@ -3,11 +3,32 @@
 export { type ErrorCode, type ErrorKind, isSallyportError, SallyportError } from '../protocol/errors.ts';
 export type { ApplyOptions, ApplyResult } from './apply-changes.ts';
 export type { Conflict, LeftOut } from './apply-plan.ts';
+export { type Approval, Approvals } from './approvals.ts';
+export { Audit, type AuditLine, type AuditSearch } from './audit.ts';
+export type { BringOptions, BroughtCommits } from './bring-commits.ts';
+export type { BrowserOptions } from './browser-command.ts';
 export type { ByteChannel } from './byte-channel.ts';
 export { type ConnectionOptions, DaemonClient } from './client.ts';
 export type { FileDiff } from './diff-changes.ts';
 export { type EventOptions, followEvents, type SandboxEvent } from './events.ts';
 export type { ExecProcess } from './exec-process.ts';
+export {
+  type CommandEvaluation,
+  evaluate,
+  type GuardCommand,
+  type GuardOptions,
+  type GuardResult,
+  guard,
+} from './guard.ts';
+export {
+  type BuildOptions,
+  type BuiltImage,
+  type DockerfileInfo,
+  type ImageInfo,
+  Images,
+  type ImageWhy,
+  type PrunedImage,
+} from './images.ts';
 export type { InjectedFile, Injection, InjectOptions } from './inject-files.ts';
 export { CommandFailedError, type ExecInfo, type ExecOutcome } from './outcome.ts';
 export {
@@ -21,6 +42,7 @@ export {
   type SpawnOptions,
   type Verification,
 } from './sandbox.ts';
+export type { BrowserEndpoint, BrowserStart, SandboxBrowser } from './sandbox-browser.ts';
 export type {
   BoxPath,
   FileChange,
@@ -29,5 +51,9 @@ export type {
   SandboxFiles,
   WriteFileOptions,
 } from './sandbox-files.ts';
+export type { EgressDecision, NetInfo, SandboxNet } from './sandbox-net.ts';
+export type { NewPreview, Preview, PreviewOptions, PublishedPort, SandboxPorts } from './sandbox-ports.ts';
+export { type SecretCheck, type SecretInfo, type SecretOptions, Secrets } from './secrets.ts';
+export { requireUsableSecrets, type UsableOptions } from './usable-secrets.ts';
 export type { ChangeSide, WorkspaceChange, WorkspaceChanges } from './workspace-changes.ts';
 export type { SkippedEntry, WrittenTree } from './write-tree.ts';

@@ -146,7 +146,7 @@ async function alreadyThere(
   { workspace }: InjectionPlace,
 ): Promise<ReadonlySet<Planned>> {
   const same = new Set<Planned>();
-  if (workspace === undefined || workspace.mode === 'copy') return same;
+  if (workspace === undefined || workspace.mode === 'copy' || workspace.mode === 'clone') return same;
   const root = await realpath(workspace.path).catch(() => undefined);
   if (root === undefined) return same;
   for (const file of planned) {

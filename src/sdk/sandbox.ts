@@ -7,15 +7,19 @@ import type { CreateInput, ExecInput } from '../protocol/requests.ts';
 import type { SpecInput } from '../protocol/spec.ts';
 import type { ExecResultView, ExecView, SandboxView, StatsView, VerifyView } from '../protocol/views.ts';
 import { type ApplyOptions, type ApplyResult, applyChanges } from './apply-changes.ts';
+import { type BringOptions, type BroughtCommits, bringCommits } from './bring-commits.ts';
 import { type Camelled, camelled, snaked } from './case.ts';
 import { type ConnectionOptions, DaemonClient, segment } from './client.ts';
 import { diffChanges, type FileDiff } from './diff-changes.ts';
 import { type EventOptions, followEvents, type SandboxEvent } from './events.ts';
 import { ExecProcess } from './exec-process.ts';
+import { approvedDockerfile } from './images.ts';
 import { type Injection, type InjectOptions, injectFiles } from './inject-files.ts';
 import { CommandFailedError, type ExecInfo, type ExecOutcome, outcomeOf } from './outcome.ts';
+import { SandboxBrowser } from './sandbox-browser.ts';
 import { SandboxFiles } from './sandbox-files.ts';
-import { readAll } from './transport.ts';
+import { SandboxNet } from './sandbox-net.ts';
+import { SandboxPorts } from './sandbox-ports.ts';
 import { ChangeCalls, type WorkspaceChanges } from './workspace-changes.ts';
 
 export type SandboxInfo = Camelled<SandboxView>;
@@ -35,6 +39,11 @@ export interface CreateOptions extends SandboxSpec {
   readonly detached?: boolean;
   /** Use the sandbox of this name if it is there and has the same spec; then disposal does not remove it. */
   readonly reuse?: boolean;
+  /**
+   * Whether the workspace's Dockerfile.sallyport may be built: true for what is there now, or the `approval` of what was looked at
+   * with `Images.look`. Without it a workspace that has one is refused, unless an image is named.
+   */
+  readonly approveDockerfile?: boolean | string;
   readonly signal?: AbortSignal;
 }
 
@@ -66,6 +75,11 @@ const mostAsks = 20;
 
 export class Sandbox implements AsyncDisposable {
   readonly files: SandboxFiles;
+  /** What it may reach; `egress_closed` where it was made without egress. */
+  readonly net: SandboxNet;
+  readonly ports: SandboxPorts;
+  /** Chromium inside, driven from here. */
+  readonly browser: SandboxBrowser;
   readonly #client: DaemonClient;
   readonly #path: string;
   readonly #owned: boolean;
@@ -78,13 +92,18 @@ export class Sandbox implements AsyncDisposable {
     this.#owned = owned;
     this.#path = `/v1/sandboxes/${segment(view.id)}`;
     this.files = new SandboxFiles(client, view.id);
+    this.net = new SandboxNet(client, view.id);
+    this.ports = new SandboxPorts(client, view.id);
+    this.browser = new SandboxBrowser(this);
   }
 
   /** Resolves when it is ready. A create that is cancelled goes on in the daemon and is then removed. */
   static async create(options: CreateOptions = {}, connection: Connection = {}): Promise<Sandbox> {
-    const { ephemeral, detached, reuse, signal, ...spec } = options;
+    const { ephemeral, detached, reuse, approveDockerfile, signal, ...given } = options;
     const client = connection.client ?? new DaemonClient(connection);
-    const body = { spec: snaked(onThisMachine(spec)), ephemeral, detached, reuse } as CreateInput;
+    const spec = snaked(onThisMachine(given)) as SpecInput;
+    const approved_dockerfile = await approvedDockerfile(client, approveDockerfile, spec);
+    const body = { spec, ephemeral, detached, reuse, approved_dockerfile } as CreateInput;
     // Accepted first: then there is something to remove when the caller does not want it any more.
     const accepted = await client.json<SandboxView>('POST', '/v1/sandboxes', {
       body,
@@ -202,6 +221,16 @@ export class Sandbox implements AsyncDisposable {
     yield* (await this.#client.open('GET', path, { query, ...cancelOf(options) })) as AsyncIterable<Buffer>;
   }
 
+  /** What a service of it has printed, as bytes; `tail` counts lines. */
+  async *serviceLogs(
+    service: string,
+    options: Cancel & { readonly follow?: boolean; readonly tail?: number } = {},
+  ): AsyncGenerator<Buffer> {
+    const { signal, ...query } = options;
+    const path = `${this.#path}/services/${segment(service)}/logs`;
+    yield* (await this.#client.open('GET', path, { query, ...cancelOf(options) })) as AsyncIterable<Buffer>;
+  }
+
   /** What happens to this sandbox, until the reader stops. */
   events(options: EventOptions = {}): AsyncGenerator<SandboxEvent> {
     return followEvents(this.#client, { ...options, sandbox: this.id });
@@ -267,6 +296,18 @@ export class Sandbox implements AsyncDisposable {
     return await applyChanges(this.#changes(), options);
   }
 
+  /** Brings the commits of a private clone (`workspace.mode: clone`) into `refs/sallyport/<name>/*` of the repository. */
+  async bringCommits(options: BringOptions = {}): Promise<BroughtCommits> {
+    const { id, name, workspace } = this.#info;
+    const { signal } = options;
+    const exec = (argv: readonly string[]): Promise<ExecOutcome> =>
+      this.exec(argv, signal === undefined ? {} : { signal });
+    return await bringCommits(
+      { id, name, workspace, exec, files: this.files, changes: this.#changes() },
+      options,
+    );
+  }
+
   async stats(options: Cancel = {}): Promise<SandboxStats> {
     return camelled(await this.#client.json<StatsView>('GET', `${this.#path}/stats`, options));
   }
@@ -308,26 +349,23 @@ export class Sandbox implements AsyncDisposable {
   /** One request. Its head says which command it is, so that the result is found also if this daemon ends meanwhile. */
   async #execAtOnce(fields: object, signal: AbortSignal | undefined): Promise<ExecOutcome> {
     const cancel = signal === undefined ? {} : { signal };
+    let id: string | undefined;
     try {
-      const answer = await this.#client.open('POST', `${this.#path}/execs`, {
-        body: snaked(fields),
-        query: { wait: true },
-        ...cancel,
-      });
-      const id = answer.headers[execIdHeader];
       // Cancelling cuts the connection, and the daemon then kills the command.
-      const stop = (): void => void answer.destroy();
-      signal?.addEventListener('abort', stop, { once: true });
-      try {
-        return outcomeOf(JSON.parse((await readAll(answer)).toString('utf8')) as ExecResultView);
-      } catch (error) {
-        signal?.throwIfAborted();
-        if (!isSallyportError(error, 'daemon_gone') || typeof id !== 'string') throw error;
-        return outcomeOf(await this.#askFor(id, cancel));
-      } finally {
-        signal?.removeEventListener('abort', stop);
-      }
+      return outcomeOf(
+        await this.#client.json<ExecResultView>('POST', `${this.#path}/execs`, {
+          body: snaked(fields),
+          query: { wait: true },
+          onHead: (headers) => {
+            id = headers.get(execIdHeader);
+          },
+          ...cancel,
+        }),
+      );
     } catch (error) {
+      if (signal?.aborted !== true && isSallyportError(error, 'daemon_gone') && id !== undefined) {
+        return outcomeOf(await this.#askFor(id, cancel));
+      }
       if (signal?.aborted === true) {
         throw new SallyportError('cancelled', 'the command was cancelled', { cause: error });
       }

@@ -4,8 +4,10 @@ import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { packageInfo } from '../lib/package-root.ts';
+import { type Progress, type ProgressEvent, silent } from '../lib/progress.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import { errorFromWire, isWireError } from './wire-error.ts';
 
@@ -13,15 +15,19 @@ export interface StartOptions {
   readonly stateDir: string;
   readonly childVariables: Readonly<Record<string, string | undefined>>;
   readonly timeoutMs: number;
+  /** Told while the daemon starts an engine, which takes its time. */
+  readonly progress?: Progress;
   /** More words on its command line. */
   readonly args?: readonly string[];
 }
 
 const tailBytes = 4096;
+/** An engine that is being started has 45 s, and says nothing for most of it. */
+const patienceMs = 60_000;
 
 /** Resolves when the daemon listens; rejects with what it said, `daemon_running` if another one was faster. */
 export async function startDaemon(options: StartOptions): Promise<void> {
-  const { stateDir, childVariables, timeoutMs, args = [] } = options;
+  const { stateDir, childVariables, timeoutMs, progress = silent, args = [] } = options;
   mkdirSync(stateDir, { recursive: true, mode: 0o700 });
   const logPath = join(stateDir, 'daemon.log');
   const log = openSync(logPath, 'a', 0o600);
@@ -35,7 +41,7 @@ export async function startDaemon(options: StartOptions): Promise<void> {
   const report = child.stdio[3] as Readable;
   try {
     const spawned = new Promise<never>((_, reject) => child.once('error', reject));
-    const words = await Promise.race([readReport(report, timeoutMs), spawned]);
+    const words = await Promise.race([readReport(report, timeoutMs, progress), spawned]);
     if (words === 'ready') return;
     throw words;
   } catch (error) {
@@ -50,19 +56,26 @@ export async function startDaemon(options: StartOptions): Promise<void> {
   }
 }
 
-async function readReport(report: Readable, timeoutMs: number): Promise<'ready' | SallyportError> {
-  const late = setTimeout(
-    () => report.destroy(new Error(`the daemon was not ready within ${timeoutMs} ms`)),
-    timeoutMs,
-  );
+/** Lines: what it is doing, then once that it is ready, or why it is not. */
+async function readReport(
+  report: Readable,
+  timeoutMs: number,
+  progress: Progress,
+): Promise<'ready' | SallyportError> {
+  const late = (ms: number): NodeJS.Timeout =>
+    setTimeout(() => report.destroy(new Error(`the daemon was not ready within ${ms} ms`)), ms);
+  let timer = late(timeoutMs);
   try {
-    let text = '';
-    for await (const chunk of report) text += String(chunk);
-    if (text === '') throw new Error('the daemon ended before it was ready');
-    const words = JSON.parse(text) as unknown;
-    return isWireError(words) ? errorFromWire(words.error) : 'ready';
+    for await (const line of createInterface({ input: report })) {
+      const words = JSON.parse(line) as { readonly progress?: ProgressEvent };
+      if (words.progress === undefined) return isWireError(words) ? errorFromWire(words.error) : 'ready';
+      progress(words.progress);
+      clearTimeout(timer);
+      timer = late(patienceMs);
+    }
+    throw new Error('the daemon ended before it was ready');
   } finally {
-    clearTimeout(late);
+    clearTimeout(timer);
   }
 }
 

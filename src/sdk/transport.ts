@@ -3,7 +3,8 @@
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { SallyportError } from '../protocol/errors.ts';
+import { connectionLost, notReached } from './lost-connection.ts';
+import { turnOfTheLoop } from './turn-of-the-loop.ts';
 
 export interface Call {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -13,11 +14,6 @@ export interface Call {
   readonly body?: Buffer | AsyncIterable<Uint8Array>;
   readonly signal?: AbortSignal;
 }
-
-/** The daemon was not there at all: nothing was asked. */
-export class NotThere extends Error {}
-
-const absence: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ECONNREFUSED']);
 
 /** Else Node finds out by a large pattern whether the host's name is an address, for a TLS that is not there. */
 export const noServerName: object = { servername: '' };
@@ -71,16 +67,6 @@ export class Transport {
   }
 }
 
-/**
- * A daemon that is gone has closed its connections, but this program may not have looked yet. Once it has, none of them is
- * used for a request that nobody could repeat.
- */
-async function turnOfTheLoop(): Promise<void> {
-  // The first one may come before anything was looked at.
-  await new Promise((resolve) => setImmediate(resolve));
-  await new Promise((resolve) => setImmediate(resolve));
-}
-
 async function sendBody(outgoing: ReturnType<typeof request>, body: Call['body']): Promise<void> {
   if (body === undefined || Buffer.isBuffer(body)) {
     outgoing.end(body);
@@ -104,26 +90,15 @@ async function sendBody(outgoing: ReturnType<typeof request>, body: Call['body']
   }
 }
 
-function translate(error: NodeJS.ErrnoException): Error {
-  if (absence.has(error.code) && error.syscall === 'connect') return new NotThere(error.message);
-  if (error.syscall === 'connect') {
-    return new SallyportError(
-      'daemon_unreachable',
-      `the daemon's socket cannot be opened: ${error.message}`,
-      {
-        cause: error,
-      },
-    );
-  }
-  return new SallyportError('daemon_gone', 'the connection to the daemon was lost', { cause: error });
-}
+const translate = (error: NodeJS.ErrnoException): Error =>
+  error.syscall === 'connect' ? notReached(error) : connectionLost(error);
 
 export async function readAll(answer: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   try {
     for await (const chunk of answer as AsyncIterable<Buffer>) chunks.push(chunk);
   } catch (cause) {
-    throw new SallyportError('daemon_gone', 'the connection to the daemon was lost', { cause });
+    throw connectionLost(cause);
   }
   return Buffer.concat(chunks);
 }

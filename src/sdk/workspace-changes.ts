@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { isTreePath } from '../porter/tree-records.ts';
+import { linesContentType } from '../protocol/client-header.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import type { BroughtBackInput } from '../protocol/requests.ts';
 import type { ChangesView, ChangeView } from '../protocol/views.ts';
@@ -47,13 +48,16 @@ interface Cancel {
   readonly signal?: AbortSignal;
 }
 
-export type BroughtBackPath = BroughtBackInput['paths'][number];
+export interface ChangedContent {
+  readonly change: WorkspaceChange;
+  /** Exactly as listed, or it throws. */
+  readonly chunks: AsyncIterable<Buffer> | Iterable<Buffer>;
+}
+
+export type BroughtBackPath = BroughtBackInput;
 
 /** More than these are read by one walk through the whole workspace, which costs less than so many requests. */
 const mostSingleFiles = 256;
-/** Below the daemon's bounds for a body: paths are base64, so characters are bytes. */
-const mostBodyCharacters = 900_000;
-const mostPaths = 5000;
 
 export class ChangeCalls {
   readonly #client: DaemonClient;
@@ -90,7 +94,7 @@ export class ChangeCalls {
     target: string,
     changes: readonly WorkspaceChange[],
     options: Cancel = {},
-  ): AsyncGenerator<{ readonly change: WorkspaceChange; readonly chunks: AsyncIterable<Buffer> }> {
+  ): AsyncGenerator<ChangedContent> {
     if (changes.length <= mostSingleFiles) {
       for (const change of changes) yield { change, chunks: this.inside(target, change, options) };
       return;
@@ -101,16 +105,28 @@ export class ChangeCalls {
       const change = entry.kind === 'file' ? wanted.get(key) : undefined;
       if (change === undefined) continue;
       wanted.delete(key);
-      yield { change, chunks: asListed(change, entry.body) };
+      yield {
+        change,
+        chunks: entry.content === undefined ? asListed(change, entry.body) : whole(change, entry.content),
+      };
     }
     for (const change of wanted.values()) throw changedInside(change);
   }
 
-  async broughtBack(paths: readonly BroughtBackPath[], options: Cancel = {}): Promise<void> {
-    for (const batch of inBatches(paths)) {
-      const body: BroughtBackInput = { paths: [...batch] };
-      await this.#client.json('POST', `${this.#path}/brought-back`, { body, ...options });
-    }
+  async broughtBack(paths: readonly BroughtBackPath[]): Promise<void> {
+    if (paths.length === 0) return;
+    await this.#client.upload(`${this.#path}/brought-back`, linesOf(paths), {
+      contentType: linesContentType,
+    });
+  }
+}
+
+const linesInOnePiece = 500;
+
+async function* linesOf(values: readonly unknown[]): AsyncGenerator<Buffer> {
+  for (let from = 0; from < values.length; from += linesInOnePiece) {
+    const lines = values.slice(from, from + linesInOnePiece).map((value) => `${JSON.stringify(value)}\n`);
+    yield Buffer.from(lines.join(''));
   }
 }
 
@@ -131,26 +147,17 @@ async function* asListed(change: WorkspaceChange, chunks: AsyncIterable<Buffer>)
   if (hash.digest('hex') !== sha256) throw changedInside(change);
 }
 
+/** The same of what is here already. */
+function whole(change: WorkspaceChange, content: Buffer): readonly Buffer[] {
+  if (createHash('sha256').update(content).digest('hex') !== change.after?.sha256)
+    throw changedInside(change);
+  return [content];
+}
+
 const changedInside = ({ path }: WorkspaceChange): SallyportError =>
   new SallyportError('changed_meanwhile', `${JSON.stringify(path)} changed inside while it was read`, {
     details: { path },
   });
-
-function* inBatches(paths: readonly BroughtBackPath[]): Generator<readonly BroughtBackPath[]> {
-  let batch: BroughtBackPath[] = [];
-  let characters = 0;
-  for (const path of paths) {
-    const length = JSON.stringify(path).length + 1;
-    if (batch.length >= mostPaths || (batch.length > 0 && characters + length > mostBodyCharacters)) {
-      yield batch;
-      batch = [];
-      characters = 0;
-    }
-    batch.push(path);
-    characters += length;
-  }
-  if (batch.length > 0) yield batch;
-}
 
 function readChange(view: ChangeView): WorkspaceChange {
   const pathBytes = bytesOf(view.path, view.path_base64);

@@ -24,6 +24,7 @@ import {
 } from 'node:fs';
 import { promisify } from 'node:util';
 import { OpenFolder } from '../lib/open-folder.ts';
+import { mostTreeEntries } from '../porter/tree-records.ts';
 import type { TreeEntry } from '../porter/tree-stream.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 
@@ -38,7 +39,6 @@ export interface WrittenTree {
 }
 
 const writeAsync = promisify(write);
-const mostEntries = 2_000_000;
 const mostSkippedShown = 1000;
 const mostReplacements = 100;
 const smallBytes = 256 * 1024;
@@ -61,7 +61,7 @@ export async function writeTree(root: string, entries: AsyncIterable<TreeEntry>)
         continue;
       }
       if (seen.has(path)) throw refusal(path, 'it comes twice');
-      if (seen.size >= mostEntries) throw refusal(path, `there are more than ${mostEntries} entries`);
+      if (seen.size >= mostTreeEntries) throw refusal(path, `there are more than ${mostTreeEntries} entries`);
       seen.add(path);
       const why = await writeEntry(folders, path, entry);
       if (why === undefined) written++;

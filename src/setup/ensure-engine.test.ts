@@ -6,7 +6,13 @@ import { openTransport } from '../engines/docker/wire/transport.ts';
 import { silent } from '../lib/progress.ts';
 import { type ErrorCode, SallyportError } from '../protocol/errors.ts';
 import { readSetupEnvironment } from './config.ts';
-import { type EnsureEngineRequest, ensureEngine, type Machine, mayStartAnother } from './ensure-engine.ts';
+import {
+  type EnsureEngineRequest,
+  ensureEngine,
+  findOrStartEngine,
+  type Machine,
+  mayStartAnother,
+} from './ensure-engine.ts';
 import { bareDebian as debianRoot } from './host-facts.fixture.ts';
 import type { HostFacts } from './host-facts.ts';
 import type { InstallPlan } from './install-plan.ts';
@@ -68,6 +74,60 @@ function request(machine: Machine, consent: EnsureEngineRequest['consent']): Ens
 const never = async (): Promise<boolean> => {
   throw new Error('nobody should be asked');
 };
+
+describe('findOrStartEngine', () => {
+  it('[C3] uses what answers, else starts what is installed, telling each step, and installs nothing', async () => {
+    const steps: string[] = [];
+    const find = async (machine: Machine) =>
+      await findOrStartEngine({
+        ...request(machine, never),
+        progress: ({ message }) => void steps.push(message),
+      });
+    const answering = new RecordedMachine({
+      answering: engineAt('/var/run/docker.sock'),
+      dockerd: 'dockerd',
+    });
+    expect((await find(answering)).endpoint).toMatchObject({ path: '/var/run/docker.sock' });
+    expect([answering.diary, steps]).toEqual([[], []]);
+    const installed = new RecordedMachine({ dockerd: '/opt/dockerd' });
+    expect((await find(installed)).endpoint).toMatchObject({ path: '/run/sallyport/engine/docker.sock' });
+    expect(installed.diary).toEqual(['start /opt/dockerd']);
+    expect(steps).toEqual([
+      'no engine answers; looking for one to start',
+      'starting a private dockerd',
+      'the engine answers (test)',
+    ]);
+    const bare = new RecordedMachine({});
+    await expect(find(bare)).rejects.toMatchObject({ code: 'engine_unreachable' });
+    expect(bare.diary).toEqual([]);
+  });
+
+  it('[C3] notices an engine that appears after it found none', async () => {
+    let answering: FoundEngine | undefined;
+    const machine = Object.assign(new RecordedMachine({}), {
+      discover: async () =>
+        answering === undefined
+          ? { attempts: [failure('engine_unreachable')] }
+          : { found: answering, attempts: [] },
+    });
+    await expect(findOrStartEngine(request(machine, never))).rejects.toMatchObject({
+      code: 'engine_unreachable',
+    });
+    answering = engineAt('/var/run/docker.sock');
+    expect(await findOrStartEngine(request(machine, never))).toBe(answering);
+  });
+
+  it('[G3] starts none beside one that was chosen or is broken', async () => {
+    const machine = new RecordedMachine({
+      dockerd: 'dockerd',
+      attempts: [failure('engine_unreachable', true)],
+    });
+    await expect(findOrStartEngine(request(machine, never))).rejects.toMatchObject({
+      code: 'engine_unreachable',
+    });
+    expect(machine.diary).toEqual([]);
+  });
+});
 
 describe('ensureEngine', () => {
   it('[C3] uses an engine that answers, and starts and installs nothing', async () => {

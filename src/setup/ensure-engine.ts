@@ -83,7 +83,26 @@ async function ensure(request: EnsureEngineRequest, machine: Machine): Promise<R
   throw new SallyportError('setup_failed', `${plan.packages.join(', ')} installed, but there is no dockerd`);
 }
 
-async function start(request: EnsureEngineRequest, machine: Machine): Promise<FoundEngine | undefined> {
+/**
+ * For who only wants to use an engine: one that answers, else one that is installed and can be started. It installs nothing
+ * and asks nobody. Looked for afresh each time: that there was none is never remembered (C3).
+ */
+export async function findOrStartEngine(request: Omit<EnsureEngineRequest, 'consent'>): Promise<FoundEngine> {
+  const machine = request.machine ?? thisMachine(request);
+  const { found, attempts } = await machine.discover();
+  if (found !== undefined) return found;
+  if (!mayStartAnother(attempts)) throw discoveryError(attempts);
+  request.progress({ step: 'engine', message: 'no engine answers; looking for one to start' });
+  const started = await start(request, machine);
+  if (started === undefined) throw discoveryError(attempts);
+  request.progress({ step: 'engine-ready', message: `the engine answers (${started.source})` });
+  return started;
+}
+
+async function start(
+  request: Omit<EnsureEngineRequest, 'consent'>,
+  machine: Machine,
+): Promise<FoundEngine | undefined> {
   const { progress, signal, timing } = request;
   const result = await startInstalled({
     ways: startWays(await machine.facts()),
@@ -126,7 +145,12 @@ async function agree(request: EnsureEngineRequest, plan: InstallPlan): Promise<v
   );
 }
 
-function thisMachine({ environment, setup, progress, signal }: EnsureEngineRequest): Machine {
+function thisMachine({
+  environment,
+  setup,
+  progress,
+  signal,
+}: Omit<EnsureEngineRequest, 'consent'>): Machine {
   const paths = privateEnginePaths(setup);
   const abort = signal === undefined ? {} : { signal };
   return {

@@ -6,6 +6,7 @@ import { describeEndpoint } from '../engines/docker/endpoint/endpoint.ts';
 import { engineVersion } from '../engines/docker/system/version.ts';
 import type { Progress } from '../lib/progress.ts';
 import { readSetupEnvironment } from './config.ts';
+import { checkBubblewrap, gatherBubblewrap } from './doctor/bubblewrap.ts';
 import { type DoctorReport, runDoctor } from './doctor/run-doctor.ts';
 import { ensureEngine, type ReadyEngine } from './ensure-engine.ts';
 import type { InstallPlan } from './install-plan.ts';
@@ -86,6 +87,13 @@ export async function stopHere(progress: Progress): Promise<StopResult & { reado
   const paths = privateEnginePaths(setup);
   const result = await stopPrivateEngine(paths, { environment: setup.childVariables, progress });
   return { ...result, dataRoot: paths.dataRoot };
+}
+
+/** Its name, where it is installed and this kernel lets this user have it. */
+export async function bubblewrapHere(): Promise<string | undefined> {
+  const facts = await gatherBubblewrap(readSetupEnvironment());
+  const isUsable = facts.version !== undefined && checkBubblewrap(facts).status === 'ok';
+  return isUsable ? 'bubblewrap' : undefined;
 }
 
 export async function doctorHere(signal: AbortSignal): Promise<DoctorReport> {

@@ -10,5 +10,6 @@ export const bareDebian: HostFacts = {
   systemd: false,
   units: [],
   userUnits: [],
+  wslDesktop: false,
   distribution: ['debian'],
 };

@@ -16,6 +16,8 @@ export interface HostFacts {
   readonly systemd: boolean;
   readonly units: readonly string[];
   readonly userUnits: readonly string[];
+  /** Linux within Windows, which has Docker Desktop. */
+  readonly wslDesktop: boolean;
   /** `ID` and then `ID_LIKE` of /etc/os-release. */
   readonly distribution: readonly string[];
 }
@@ -71,9 +73,10 @@ export async function gatherHostFacts(env: SetupEnvironment): Promise<HostFacts>
     systemd: await exists('/run/systemd/system'),
     units: await present(['docker.service'], unitFolders),
     userUnits: await present(
-      ['docker-desktop.service', 'docker.service'],
+      ['docker-desktop.service', 'docker.service', 'podman.socket'],
       [`${env.home}/.config/systemd/user`, ...userUnitFolders],
     ),
+    wslDesktop: await exists('/mnt/c/Program Files/Docker/Docker/Docker Desktop.exe'),
     distribution: parseOsRelease(await readFile('/etc/os-release', 'utf8').catch(() => '')),
   };
 }

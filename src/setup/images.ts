@@ -1,7 +1,8 @@
 /** Puts an engine and image making together, for those that may not know both. */
 
 import { existsSync } from 'node:fs';
-import { readEngineEnvironment } from '../engines/docker/config.ts';
+import { dockerBuildTurns } from '../engines/docker/build-turns.ts';
+import { type EngineEnvironment, readEngineEnvironment } from '../engines/docker/config.ts';
 import { findEngine } from '../engines/docker/discover.ts';
 import { dockerImageEngine } from '../engines/docker/image-engine.ts';
 import { engineInfo } from '../engines/docker/system/info.ts';
@@ -9,6 +10,8 @@ import type { EngineConnection } from '../engines/docker/wire/connection.ts';
 import { EngineBoxImages } from '../images/box-images.ts';
 import { type EnsuredImage, type EnsureImageOptions, ensureImage } from '../images/ensure-image.ts';
 import type { ImageKind } from '../images/recipe.ts';
+import { RegistryCredentials } from '../images/registry-credentials.ts';
+import { processHolder } from '../store/process-identity.ts';
 import { readSetupEnvironment } from './config.ts';
 import { privateEnginePaths } from './private-engine/paths.ts';
 
@@ -42,15 +45,27 @@ export async function makeImageHere(
   kind: ImageKind,
   options: Omit<EnsureImageOptions, 'engine' | 'engineDataRoot'>,
 ): Promise<MadeImage> {
-  const { connection } = await findEngine(readEngineEnvironment(), {
+  const environment = readEngineEnvironment();
+  const { connection } = await findEngine(environment, {
     privateSocket: privateEnginePaths(readSetupEnvironment()).socket,
     ...(options.signal === undefined ? {} : { signal: options.signal }),
   });
-  return await makeImage(kind, connection, options);
+  return await makeImage(kind, connection, { ...options, ...sharedMaking(connection, environment) });
+}
+
+/** What making an image needs where other processes use the same engine, and its registry may want to know who asks. */
+export function sharedMaking(
+  connection: EngineConnection,
+  { dockerConfigDir }: Pick<EngineEnvironment, 'dockerConfigDir'>,
+): Required<Pick<EnsureImageOptions, 'turns' | 'credentials'>> {
+  return {
+    turns: dockerBuildTurns(connection, processHolder()),
+    credentials: new RegistryCredentials(dockerConfigDir),
+  };
 }
 
 /** Only a unix socket says that the engine may be on this machine; a virtual machine's path does not exist here. */
-async function localDataRoot(connection: EngineConnection): Promise<string | undefined> {
+export async function localDataRoot(connection: EngineConnection): Promise<string | undefined> {
   if (!connection.endpoint.startsWith('unix://')) return undefined;
   const { dataRoot } = await engineInfo(connection);
   return existsSync(dataRoot) ? dataRoot : undefined;

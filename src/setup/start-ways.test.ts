@@ -65,6 +65,32 @@ describe('startWays', () => {
         'say sudo systemctl start docker',
       ],
     ],
+    [
+      'rootless Podman by its socket, after rootless Docker',
+      {
+        isRoot: false,
+        systemd: true,
+        userUnits: ['docker.service', 'podman.socket'],
+        programs: { systemctl: 'systemctl' },
+      },
+      ['systemctl --user start docker', 'systemctl --user start podman.socket'],
+    ],
+    [
+      'Docker Desktop of the Windows that Linux runs in',
+      { isRoot: false, wslDesktop: true },
+      ['cmd.exe /c start  C:\\Program Files\\Docker\\Docker\\Docker Desktop.exe'],
+    ],
+    [
+      'colima on Linux, for a user',
+      { isRoot: false, programs: { colima: '/usr/bin/colima' } },
+      ['/usr/bin/colima start'],
+    ],
+    ['no colima for root on Linux', { programs: { colima: '/usr/bin/colima' } }, []],
+    [
+      'Docker Desktop, OrbStack and colima in this order',
+      { platform: 'darwin', apps: ['OrbStack', 'Docker'], programs: { colima: 'colima' } },
+      ['open -a Docker', 'open -a OrbStack', 'colima start'],
+    ],
     ['nothing on Windows', { platform: 'win32', programs: { dockerd: 'dockerd' } }, []],
   ])('[C3] knows %s', (_name, facts, expected) => {
     expect(startWays({ ...bare, ...facts }).map(describeWay)).toEqual(expected);

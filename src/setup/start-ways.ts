@@ -39,7 +39,14 @@ function macWays({ apps, programs }: HostFacts): readonly StartWay[] {
   return ways;
 }
 
-function linuxWays({ isRoot, programs, systemd, units, userUnits }: HostFacts): readonly StartWay[] {
+function linuxWays({
+  isRoot,
+  programs,
+  systemd,
+  units,
+  userUnits,
+  wslDesktop,
+}: HostFacts): readonly StartWay[] {
   const ways: StartWay[] = [];
   const systemctl = systemd ? programs.systemctl : undefined;
   const ofUser = (name: string, unit: string): StartWay => ({
@@ -52,6 +59,7 @@ function linuxWays({ isRoot, programs, systemd, units, userUnits }: HostFacts): 
       ways.push(ofUser('Docker Desktop for Linux', 'docker-desktop'));
     }
     if (userUnits.includes('docker.service')) ways.push(ofUser('rootless Docker', 'docker'));
+    if (userUnits.includes('podman.socket')) ways.push(ofUser('rootless Podman', 'podman.socket'));
   }
   if (systemctl !== undefined && units.includes('docker.service')) {
     const name = 'Docker Engine (systemd)';
@@ -70,6 +78,13 @@ function linuxWays({ isRoot, programs, systemd, units, userUnits }: HostFacts): 
   }
   if (programs.colima !== undefined && !isRoot) {
     ways.push({ kind: 'command', name: 'colima', command: [programs.colima, 'start'] });
+  }
+  if (wslDesktop) {
+    const [name, path] = [
+      'Docker Desktop (Windows)',
+      'C:\\Program Files\\Docker\\Docker\\Docker Desktop.exe',
+    ];
+    ways.push({ kind: 'command', name, command: ['cmd.exe', '/c', 'start', '', path] });
   }
   return ways.sort((a, b) => Number(a.kind === 'advice') - Number(b.kind === 'advice'));
 }

@@ -3,6 +3,7 @@
  * copied, onto another one, as a patch, or as a branch. `sdk/apply-changes.ts` and `git-branch.ts` do the writing.
  */
 
+import { gitEnvironment } from '../../agents/git/config.ts';
 import { blobHash } from '../../lib/git-patch.ts';
 import { isProtectedPath } from '../../policy/protected-names.ts';
 import { SallyportError } from '../../protocol/errors.ts';
@@ -15,7 +16,6 @@ import type {
   WorkspaceChanges,
 } from '../../sdk/workspace-changes.ts';
 import { writeHostFile } from '../../sdk/write-file.ts';
-import { gitEnvironment } from '../config.ts';
 import type { CliContext } from '../context.ts';
 import { exitCode } from '../exit-codes.ts';
 import { pump } from '../foreground.ts';
@@ -79,6 +79,14 @@ async function ontoFolder(
   const result = await applyChanges(calls, { ...rules, ...target, signal });
   if (json === true) printJson(resultJson(result));
   else printResult(name, result, rules.dryRun === true);
+  if (signal.aborted) {
+    note(
+      result.applied && result.written.length > 0
+        ? 'the first of them was written when it was interrupted, so it was done to the end'
+        : 'it was interrupted; nothing was written',
+    );
+    return exitCode.interrupted;
+  }
   const isBlocked = result.conflicts.length > 0;
   return isBlocked ? exitCode.failed : exitCode.ok;
 }

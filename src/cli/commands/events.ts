@@ -43,7 +43,7 @@ export async function eventsCommand(
 }
 
 function lineOf(event: SallyEvent): string {
-  const head = `${String(event.sequence).padStart(6)}  ${event.at}  ${event.sandbox_id}`;
+  const head = `${String(event.sequence).padStart(6)}  ${event.at}  ${event.sandbox_id ?? '-'}`;
   return `${head}  ${printable(wordsOf(event))}`;
 }
 
@@ -55,6 +55,28 @@ function wordsOf(event: SallyEvent): string {
       return `${event.step}: ${event.message}`;
     case 'sandbox.note':
       return `note ${event.code}: ${event.message}`;
+    case 'egress.allowed':
+      return `reached ${event.host}:${event.port} (${event.rule})`;
+    case 'egress.denied':
+      return `denied ${event.host}${event.port === 0 ? '' : `:${event.port}`}: ${event.reason}`;
+    case 'egress.changed':
+      return `egress changed: allow ${event.allow.join(' ') || '-'}, deny ${event.deny.join(' ') || '-'}, ${event.closed} closed`;
+    case 'service.ready':
+      return `service ${event.service} is ready`;
+    case 'service.failed':
+      return `service ${event.service} failed: ${event.reason}`;
+    case 'port.published':
+      return `port ${event.box} is published at ${event.host}`;
+    case 'port.unpublished':
+      return `port ${event.box} is no longer published at ${event.host}`;
+    case 'approval.pending':
+      return `${event.approval_id} asks (${event.class}): ${event.command}`;
+    case 'approval.decided':
+      return `${event.approval_id} is ${event.state}, by ${event.by}`;
+    case 'engine.progress':
+      return `${event.step}: ${event.message}`;
+    case 'engine.reachable':
+      return event.reachable ? 'the engine answers again' : 'the engine does not answer any more';
     case 'exec.started':
       return `${event.exec_id} started: ${commandLine(event.argv)}`;
     case 'exec.ended': {

@@ -16,16 +16,37 @@ export async function explainCommand(
   const flags = { ...specFlags(options, cwd), ...(command.length === 0 ? {} : { command: [...command] }) };
   const spec = await loadSpec(flags, { cwd, approve: options.approve === true }, context);
   const { explainHere } = await import('../../daemon/in-process.ts');
-  const { request, dockerRun, exec, copies, notes } = await explainHere(spec);
+  const { request, dockerRun, commandLine, exec, copies, services, notes } = await explainHere(spec);
   if (options.json === true) {
-    printJson({ request, docker_run: dockerRun, ...(exec === undefined ? {} : { exec }), copies, notes });
+    const said = {
+      request,
+      ...(dockerRun === undefined ? {} : { docker_run: dockerRun }),
+      ...(commandLine === undefined ? {} : { command_line: commandLine }),
+      ...(exec === undefined ? {} : { exec }),
+      copies,
+      services,
+    };
+    printJson({ ...said, notes });
     return exitCode.ok;
   }
   for (const remark of notes) note(remark);
-  print('# what the engine is asked for (POST /containers/create)');
-  printJson(request);
-  print('\n# the same as a docker run line; porter then waits for its host on stdin');
-  print(dockerRun);
+  if (commandLine === undefined) {
+    print('# what the engine is asked for (POST /containers/create)');
+    printJson(request);
+    print('\n# the same as a docker run line; porter then waits for its host on stdin');
+    print(dockerRun ?? '');
+  } else {
+    print('# what the keeper prepares, what bubblewrap is given, and what holds the box');
+    printJson(request);
+    print('\n# the same as a line of shell; docs/bubblewrap.md says what each step is for');
+    print(commandLine);
+  }
+  for (const { name, required, request: asked } of services) {
+    print(
+      `\n# the ${required ? 'required' : 'optional'} service ${name}; values of its variables are not shown`,
+    );
+    printJson(asked);
+  }
   if (copies.length > 0) {
     print('\n# what is copied in before it is ready');
     printJson(copies);

@@ -17,6 +17,7 @@ export interface LogsOptions {
   readonly stdout?: true;
   readonly stderr?: true;
   readonly list?: true;
+  readonly service?: string;
   readonly json?: true;
 }
 
@@ -30,6 +31,12 @@ export async function logsCommand(
   const calls = new SandboxCalls();
   try {
     if (options.list === true) return await list(calls, box, options, signal);
+    if (options.service !== undefined) {
+      const { follow = false, tail, service } = options;
+      const query = { follow, ...(tail === undefined ? {} : { tail }) };
+      await pump(calls.serviceLogs(box, service, query, { signal }), process.stdout);
+      return signal.aborted ? exitCode.interrupted : exitCode.ok;
+    }
     const id = await chosenExec(calls, box, exec);
     const stream = streamOf(options);
     const printed =

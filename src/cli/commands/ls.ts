@@ -28,8 +28,18 @@ export async function lsCommand(options: LsOptions, { signal }: CliContext): Pro
   }
 }
 
-function rowOf({ name, state, running_execs, image, workspace, created_at }: SandboxView): readonly string[] {
+function rowOf({
+  name,
+  state,
+  running_execs,
+  image,
+  workspace,
+  created_at,
+  services,
+}: SandboxView): readonly string[] {
   const running = running_execs === 0 ? '' : ` (${running_execs} running)`;
   const where = workspace === undefined ? '-' : `${workspace.path} (${workspace.mode})`;
-  return [name, `${state.toLowerCase()}${running}`, image, where, ago(created_at)];
+  const broken = services.filter((service) => service.state === 'FAILED').map((service) => service.name);
+  const failed = broken.length === 0 ? '' : ` (failed: ${broken.join(', ')})`;
+  return [name, `${state.toLowerCase()}${running}${failed}`, image, where, ago(created_at)];
 }

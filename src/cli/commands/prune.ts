@@ -1,38 +1,54 @@
-/** `sally prune`: removes sandboxes whose workspace is gone, and says which. */
+/** `sally prune`: removes what nobody needs any more, and says what and why. */
 
+import { formatSize } from '../../lib/sizes.ts';
+import type { PruneView } from '../../protocol/views.ts';
 import type { CliContext } from '../context.ts';
 import { exitCode } from '../exit-codes.ts';
 import { note, print, printJson } from '../output.ts';
 import { SandboxCalls } from '../sandbox-calls.ts';
+import { table } from '../table.ts';
 
-interface Pruned {
-  readonly sandboxes: readonly {
-    readonly id: string;
-    readonly name: string;
-    readonly why: string;
-    readonly removed: boolean;
-  }[];
+export interface PruneCommandOptions {
+  readonly dryRun?: true;
+  readonly olderThan?: number;
+  readonly json?: true;
 }
 
+const outcomes: Readonly<Record<PruneView['things'][number]['outcome'], string>> = {
+  removed: 'removed',
+  would_be_removed: 'would be removed',
+  kept: 'kept',
+};
+
 export async function pruneCommand(
-  options: { readonly dryRun?: true; readonly json?: true },
+  { dryRun: isDry, olderThan, json }: PruneCommandOptions,
   { signal }: CliContext,
 ): Promise<number> {
+  const dryRun = isDry === true;
   const calls = new SandboxCalls();
   try {
-    const body = { dry_run: options.dryRun === true };
-    const pruned = await calls.client.json<Pruned>('POST', '/v1/prune', { body, signal });
-    if (options.json === true) printJson(pruned);
-    else {
-      for (const { name, why, removed } of pruned.sandboxes) {
-        print(
-          `${name}  ${removed ? 'removed' : options.dryRun === true ? 'would be removed' : 'kept'}: ${why}`,
-        );
-      }
-      if (pruned.sandboxes.length === 0) note('nothing to remove');
-    }
+    const body = { dry_run: dryRun, ...(olderThan === undefined ? {} : { older_than_ms: olderThan }) };
+    const view = await calls.client.json<PruneView>('POST', '/v1/prune', { body, signal });
+    if (json === true) printJson(view);
+    else show(view, dryRun);
     return exitCode.ok;
   } finally {
     calls.close();
   }
+}
+
+function show({ things, freed_bytes: freed }: PruneView, dryRun: boolean): void {
+  if (things.length === 0) {
+    note('nothing to remove');
+    return;
+  }
+  const rows = things.map(({ name, kind, size_bytes, outcome, why, note: kept }) => [
+    name,
+    kind,
+    formatSize(size_bytes),
+    outcomes[outcome],
+    kept === undefined ? why : `${why}; ${kept}`,
+  ]);
+  for (const line of table(['NAME', 'KIND', 'SIZE', 'OUTCOME', 'WHY'], rows)) print(line);
+  note(`${formatSize(freed)} ${dryRun ? 'would be freed' : 'freed'}`);
 }

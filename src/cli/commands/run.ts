@@ -15,12 +15,16 @@ import { specFlags } from '../options/spec-from-options.ts';
 import { timeoutOf } from '../options/timeout.ts';
 import { note, print } from '../output.ts';
 import { SandboxCalls } from '../sandbox-calls.ts';
+import { withWorktree } from '../with-worktree.ts';
 
 export interface RunOptions extends BoxOptions, StreamOptions {
   readonly detach?: true;
   readonly rm?: true;
   readonly timeout?: number;
   readonly timings?: true;
+  readonly each?: string;
+  readonly jobs?: number;
+  readonly json?: true;
 }
 
 export async function runCommand(
@@ -31,8 +35,10 @@ export async function runCommand(
   refuseAgent(command);
   requireTerminal(options);
   const cwd = process.cwd();
+  if (options.each !== undefined)
+    return await (await import('../run-each.ts')).runEach(command, options, context);
   const { command: _main, ...found } = await loadSpec(
-    specFlags(options, cwd),
+    specFlags(await withWorktree(options, cwd, context), cwd),
     { cwd, approve: options.approve === true },
     context,
   );
@@ -54,7 +60,9 @@ async function runDetached(
   options: RunOptions,
   context: CliContext,
 ): Promise<number> {
-  const made = await makeSandbox(calls, { spec, ephemeral: options.rm === true, detached: true }, context);
+  const made = await makeSandbox(calls, { spec, ephemeral: options.rm === true, detached: true }, context, {
+    approve: options.approve === true,
+  });
   print(made.name);
   return exitCode.ok;
 }
@@ -67,14 +75,19 @@ async function runAndRemove(
   context: CliContext,
 ): Promise<number> {
   const began = process.uptime();
-  const made = await makeSandbox(calls, { spec, ephemeral: true }, context);
+  // A clone has commits that exist nowhere else until they are brought back.
+  const isClone = spec.workspace?.mode === 'clone';
+  const made = await makeSandbox(calls, { spec, ephemeral: !isClone }, context, {
+    approve: options.approve === true,
+  });
   const ready = process.uptime();
   try {
-    return await runForeground(calls, made.id, exec, options, context);
+    return await runForeground(calls, made.id, exec, { ...options, ephemeral: !isClone }, context);
   } finally {
     const over = process.uptime();
+    if (isClone) await (await import('../git-workspace.ts')).endClone(calls, made);
     // Accepted is enough: the daemon removes it whatever becomes of this process.
-    await calls.remove(made.id, { force: true, wait: false });
+    else await calls.remove(made.id, { force: true, wait: false });
     if (options.timings === true) {
       const ms = (from: number, to: number): string => `${Math.round((to - from) * 1000)} ms`;
       note(

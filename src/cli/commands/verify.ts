@@ -36,9 +36,10 @@ function linesOf({ checks }: VerifyView): readonly string[] {
   const width = Math.max(0, ...checks.map(({ name }) => name.length));
   const count = (status: Check['status']): number => checks.filter((check) => check.status === status).length;
   return [
-    ...checks.map(({ name, expected, found, status }) => {
+    ...checks.flatMap(({ name, expected, found, status, advice }) => {
       const shown = status === 'ok' ? printable(found) : `${printable(found)}, expected ${expected}`;
-      return `${paint[status](status.padEnd(7))}  ${name.padEnd(width)}  ${shown}`;
+      const line = `${paint[status](status.padEnd(7))}  ${name.padEnd(width)}  ${shown}`;
+      return advice === undefined ? [line] : [line, `         ${printable(advice)}`];
     }),
     '',
     `${count('ok')} ok, ${count('failed')} failed, ${count('unknown')} not shown by this runtime`,

@@ -1,6 +1,7 @@
 /** The options that decide what a sandbox is, declared once for `run`, `create`, `explain` and `config`. */
 
 import { type Command, Option } from '@commander-js/extra-typings';
+import { type EngineName, engineNames } from '../../protocol/engine-environment.ts';
 import { collect, countValue, cpusValue, lifetimeValue, sizeValue } from './values.ts';
 
 export interface BoxOptions {
@@ -13,16 +14,27 @@ export interface BoxOptions {
   readonly volume?: readonly string[];
   readonly copy?: readonly string[];
   readonly tool?: readonly string[];
+  readonly publish?: readonly string[];
   readonly workdir?: string;
   readonly user?: string;
   readonly memory?: number;
   readonly cpus?: number;
   readonly pidsLimit?: number;
   readonly pids?: number;
+  readonly engine?: EngineName;
   readonly runtime?: string;
   readonly network?: string;
+  readonly allow?: readonly string[];
+  readonly secret?: readonly string[];
+  readonly deny?: readonly string[];
+  readonly preset?: readonly string[];
+  readonly egress?: 'deny' | 'learn' | 'dangerously-allow-all';
+  readonly upstream?: string;
+  readonly upstreamSecret?: string;
   readonly workspace?: string | true;
   readonly workspaceMode?: 'live' | 'readonly' | 'copy';
+  readonly branch?: string;
+  readonly worktree?: true;
   readonly protect?: readonly string[];
   readonly dangerouslyUnprotected?: readonly string[];
   readonly profile?: 'standard' | 'strict';
@@ -31,9 +43,16 @@ export interface BoxOptions {
   readonly approve?: true;
 }
 
-export function withBoxOptions<Args extends unknown[]>(command: Command<Args>) {
+/** `publish`: how it is called where -p means something else. */
+export function withBoxOptions<Args extends unknown[]>(
+  command: Command<Args>,
+  { publish = '-p, --publish' }: { readonly publish?: '-p, --publish' | '--publish' } = {},
+) {
   return command
-    .option('--image <reference>', 'image to run in (default: the base image)')
+    .option(
+      '--image <reference>',
+      'image to run in (default: of the Dockerfile.sallyport in the workspace, or the base image)',
+    )
     .option('--name <name>', 'name of the sandbox (default: by its workspace, or made up)')
     .option('--label <name=value>', 'label; may be repeated', collect)
     .option(
@@ -54,14 +73,32 @@ export function withBoxOptions<Args extends unknown[]>(command: Command<Args>) {
       'folders of claude, codex, git, uv, npm or apt in your home; may be repeated',
       collect,
     )
+    .option(
+      `${publish} <[[IP:]HOST:]BOX>` as '-p, --publish <[[IP:]HOST:]BOX>',
+      'port inside that this machine can reach, on its loopback; may be repeated',
+      collect,
+    )
     .option('-w, --workdir <path>', 'where commands start (default: the workspace, or the home folder)')
     .option('-u, --user <uid:gid>', 'user inside, never root')
     .option('-m, --memory <size>', 'memory limit (default: 4g)', sizeValue)
     .option('--cpus <number>', 'CPU limit (default: 2)', cpusValue)
     .option('--pids-limit <number>', 'limit of processes and threads (default: 512)', countValue)
     .addOption(new Option('--pids <number>').argParser(countValue).hideHelp())
+    .addOption(new Option('--engine <name>', 'engine that makes it (default: auto)').choices(engineNames))
     .option('--runtime <name>', "container runtime, such as runsc (default: the engine's)")
     .option('--network <none>', 'only none exists: a sandbox has no network card')
+    .option('--secret <name>', 'secret that the gate puts into its requests; may be repeated', collect)
+    .option('--allow <host[:port]>', 'host that it may reach, such as *.x.com; may be repeated', collect)
+    .option('--deny <host[:port]>', 'host that it never reaches; may be repeated', collect)
+    .option('--preset <name>', 'hosts by a name that `sally net presets` lists; may be repeated', collect)
+    .addOption(
+      new Option(
+        '--egress <mode>',
+        'deny: only what is allowed; learn: all that is public, recorded (default: deny)',
+      ).choices(['deny', 'learn', 'dangerously-allow-all'] as const),
+    )
+    .option('--upstream <way>', 'direct, tor, http://host:port or socks5://host:port (default: direct)')
+    .option('--upstream-secret <name>', 'the secret with user:password for that upstream')
     .option('--workspace [folder]', 'share this folder, or the one named, as /workspace')
     .addOption(
       new Option(
@@ -69,6 +106,11 @@ export function withBoxOptions<Args extends unknown[]>(command: Command<Args>) {
         'live: the folder itself; readonly: not writable; copy: a copy (default: live)',
       ).choices(['live', 'readonly', 'copy'] as const),
     )
+    .option(
+      '--branch <name>',
+      'work on a private clone of this branch of the repository; its commits come back',
+    )
+    .option('--worktree', 'with --branch: work live on a worktree of it, which is found or made')
     .option('--protect <path>', 'in a live workspace: read-only inside as well; may be repeated', collect)
     .option(
       '--dangerously-unprotected <path>',
@@ -87,5 +129,8 @@ export function withBoxOptions<Args extends unknown[]>(command: Command<Args>) {
       lifetimeValue,
     )
     .option('--max-lifetime <duration>', 'stop it so long after its creation (default: never)', lifetimeValue)
-    .option('--approve', 'approve what the sallyport.yaml of this folder asks for');
+    .option(
+      '--approve',
+      'approve what the sallyport.yaml and the Dockerfile.sallyport of this folder ask for',
+    );
 }

@@ -6,12 +6,15 @@ import type { SpecInput } from '../../protocol/spec.ts';
 type Mount = NonNullable<SpecInput['mounts']>[number];
 type Copy = NonNullable<SpecInput['copies']>[number];
 
-export function envPairs(pairs: readonly string[]): Record<string, string> {
+export function envPairs(pairs: readonly string[], option = '--env'): Record<string, string> {
   const env: Record<string, string> = {};
   for (const pair of pairs) {
     const at = pair.indexOf('=');
     if (at <= 0) {
-      throw new SallyportError('usage', `--env ${pair}: write NAME=value; nothing is taken from this shell`);
+      throw new SallyportError(
+        'usage',
+        `${option} ${pair}: write NAME=value; nothing is taken from this shell`,
+      );
     }
     env[pair.slice(0, at)] = pair.slice(at + 1);
   }

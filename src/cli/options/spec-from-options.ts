@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { BuiltinToolName } from '../../protocol/builtin-tool-names.ts';
+import type { EgressPresetName } from '../../protocol/egress-preset-names.ts';
 import { SallyportError } from '../../protocol/errors.ts';
 import type { SpecInput } from '../../protocol/spec.ts';
 import type { BoxOptions } from './box-options.ts';
@@ -23,15 +24,25 @@ export const flagNames: Readonly<Record<string, string>> = {
   mounts: '--mount',
   copies: '--copy',
   builtin_tools: '--tool',
+  ports: '--publish',
   workdir: '--workdir',
   user: '--user',
   'limits.memory': '--memory',
   'limits.cpus': '--cpus',
   'limits.pids': '--pids-limit',
+  engine: '--engine',
   runtime: '--runtime',
   network: '--network',
+  'egress.allow': '--allow',
+  'egress.credentials': '--secret',
+  'egress.deny': '--deny',
+  'egress.presets': '--preset',
+  'egress.mode': '--egress',
+  'egress.upstream': '--upstream',
+  'egress.upstream_secret': '--upstream-secret',
   'workspace.path': '--workspace',
   'workspace.mode': '--workspace-mode',
+  'workspace.branch': '--branch',
   'workspace.protect': '--protect',
   'workspace.dangerously_unprotected': '--dangerously-unprotected',
   profile: '--profile',
@@ -40,6 +51,10 @@ export const flagNames: Readonly<Record<string, string>> = {
 };
 
 export function specFlags(options: BoxOptions, cwd: string): SpecFlags {
+  if (options.worktree === true)
+    throw new SallyportError('usage', '--worktree makes a worktree, and this verb makes nothing', {
+      advice: 'Name the folder of the worktree with --workspace.',
+    });
   const absolute = (path: string): string => absolutePath(path, cwd);
   const mounts = [...(options.mount ?? []), ...(options.volume ?? [])].map((text) => mountOf(text, absolute));
   const envs = envsOf(options, cwd);
@@ -50,6 +65,7 @@ export function specFlags(options: BoxOptions, cwd: string): SpecFlags {
     ...(pids === undefined ? {} : { pids }),
   };
   const workspace = workspaceOf(options, cwd);
+  const egress = egressOf(options);
   return {
     ...(options.image === undefined ? {} : { image: options.image }),
     ...(options.name === undefined ? {} : { name: options.name }),
@@ -58,23 +74,52 @@ export function specFlags(options: BoxOptions, cwd: string): SpecFlags {
     ...(options.copy === undefined ? {} : { copies: options.copy.map((text) => copyOf(text, absolute)) }),
     // Whether there is such a tool is for the schema to say: it knows all of them.
     ...(options.tool === undefined ? {} : { builtin_tools: [...options.tool] as BuiltinToolName[] }),
+    ...(options.publish === undefined ? {} : { ports: [...options.publish] }),
     ...(Object.keys(envs).length === 0 ? {} : { envs }),
     ...(options.label === undefined ? {} : { labels: labelPairs(options.label) }),
     ...(Object.keys(limits).length === 0 ? {} : { limits }),
     ...(options.profile === undefined ? {} : { profile: options.profile }),
+    ...(options.engine === undefined ? {} : { engine: options.engine }),
     ...(options.runtime === undefined ? {} : { runtime: options.runtime }),
     ...(options.user === undefined ? {} : { user: options.user }),
     ...(options.network === undefined ? {} : { network: networkOf(options.network) }),
+    ...(egress === undefined ? {} : { egress }),
     ...(options.workdir === undefined ? {} : { workdir: options.workdir }),
     ...(options.idleTtl === undefined ? {} : { idle_ttl: options.idleTtl }),
     ...(options.maxLifetime === undefined ? {} : { max_lifetime: options.maxLifetime }),
   };
 }
 
+function egressOf({
+  allow,
+  deny,
+  preset,
+  egress,
+  upstream,
+  upstreamSecret,
+  secret,
+}: BoxOptions): SpecInput['egress'] | undefined {
+  const said: NonNullable<SpecInput['egress']> = {
+    ...(allow === undefined ? {} : { allow: [...allow] }),
+    ...(secret === undefined ? {} : { credentials: [...secret] }),
+    ...(deny === undefined ? {} : { deny: [...deny] }),
+    // Whether there is such a preset is for the schema to say.
+    ...(preset === undefined ? {} : { presets: [...preset] as EgressPresetName[] }),
+    ...(egress === undefined ? {} : { mode: egress }),
+    ...(upstream === undefined ? {} : { upstream }),
+    ...(upstreamSecret === undefined ? {} : { upstream_secret: upstreamSecret }),
+  };
+  return Object.keys(said).length === 0 ? undefined : said;
+}
+
 function workspaceOf(options: BoxOptions, cwd: string): Partial<Workspace> | undefined {
-  const { workspace, workspaceMode, protect, dangerouslyUnprotected } = options;
+  const { workspaceMode, protect, dangerouslyUnprotected, branch, worktree } = options;
+  // A branch is one of a repository: of this folder, unless another one is named.
+  const workspace = options.workspace ?? (branch === undefined ? undefined : true);
+  const clone = branch === undefined || worktree === true ? {} : { mode: 'clone' as const, branch };
   const said: Partial<Workspace> = {
     ...(workspace === undefined ? {} : { path: workspace === true ? cwd : absolutePath(workspace, cwd) }),
+    ...clone,
     ...(workspaceMode === undefined ? {} : { mode: workspaceMode }),
     ...(protect === undefined ? {} : { protect: [...protect] }),
     ...(dangerouslyUnprotected === undefined ? {} : { dangerously_unprotected: [...dangerouslyUnprotected] }),
@@ -115,7 +160,7 @@ function networkOf(value: string): 'none' {
     'usage',
     `--network ${value}: a sandbox has no network card, so only none exists`,
     {
-      advice: 'Leave it out. What a sandbox may reach will be opened by name, with egress rules.',
+      advice: 'Leave it out. What a sandbox may reach is opened by name: `--allow host`.',
     },
   );
 }

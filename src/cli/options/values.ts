@@ -31,6 +31,11 @@ export function graceValue(text: string): number {
   return text === '0' ? 0 : durationMs(text, ', or 0');
 }
 
+/** In milliseconds. */
+export function durationValue(text: string): number {
+  return durationMs(text, '');
+}
+
 /** Checked here, sent as it is written: a spec keeps the words of its author. */
 export function lifetimeValue(text: string): string {
   if (text !== 'never') durationMs(text, ', or never');
@@ -50,3 +55,21 @@ export function modeValue(text: string): number {
 
 /** An option that may be given several times. */
 export const collect = (text: string, before: readonly string[] = []): readonly string[] => [...before, text];
+
+export const collectPorts = (text: string, before: readonly number[] = []): readonly number[] => [
+  ...before,
+  portValue(text),
+];
+
+export function portValue(text: string): number {
+  if (!/^[1-9]\d{0,4}$/.test(text) || Number(text) > 65535)
+    throw new InvalidArgumentError('Write a port: 1 to 65535.');
+  return Number(text);
+}
+
+/** In pixels. */
+export function windowValue(text: string): { readonly width: number; readonly height: number } {
+  const match = /^([1-9]\d{1,4})x([1-9]\d{1,4})$/.exec(text);
+  if (match === null) throw new InvalidArgumentError('Write a size like 1280x720.');
+  return { width: Number(match[1]), height: Number(match[2]) };
+}

@@ -1,11 +1,13 @@
 /** Verbs about this machine and this folder: setup, doctor, image, config, init, completion. */
 
 import { withBoxOptions } from '../options/box-options.ts';
+import { registerImageVerbs } from './images.ts';
 import { examples, type Registry } from './registry.ts';
 
 export function registerMachineVerbs(registry: Registry): void {
   registerSetup(registry);
   registerImage(registry);
+  registerProvision(registry);
   registerFolder(registry);
 }
 
@@ -65,6 +67,36 @@ function registerImage({ root, context, act }: Registry): void {
         return await imageBootstrapCommand(options, context);
       }),
     );
+  registerImageVerbs(image, { root, context, act });
+}
+
+function registerProvision({ root, context, act }: Registry): void {
+  root
+    .command('provision')
+    .description(
+      'make the image of a template, or the base image out of a fresh sandbox, and prove it before it is used',
+    )
+    .argument('<what>', 'base, claude, codex, opencode, coding, browser, data, or a sandbox')
+    .option('--as-base', 'give it also to sandboxes that name no image (a sandbox’s always is)')
+    .option('--offline', 'do not try a registry')
+    .option('--rebuild', 'make it again even if it is there')
+    .option('-y, --yes', 'install mmdebstrap without asking if it is missing')
+    .option('--json', 'machine-readable output')
+    .addHelpText(
+      'after',
+      examples(
+        'sally provision claude',
+        'sally provision data --as-base',
+        'sally create --name fresh --image debian:bookworm-slim && sally provision fresh',
+        'sally provision base',
+      ),
+    )
+    .action((what, options) =>
+      act(options, async () => {
+        const { provisionCommand } = await import('../commands/provision.ts');
+        return await provisionCommand(what, options, context);
+      }),
+    );
 }
 
 function registerFolder({ root, context, act }: Registry): void {
@@ -76,6 +108,25 @@ function registerFolder({ root, context, act }: Registry): void {
       act(options, async () => {
         const { configCommand } = await import('../commands/config.ts');
         return await configCommand(options, context);
+      }),
+    );
+  root
+    .command('eval')
+    .description('judge a command without running it: its class, where it belongs, and why')
+    .argument('<command>', 'one line of shell, quoted')
+    .option('--json', 'machine-readable output')
+    .addHelpText(
+      'after',
+      examples(
+        "sally eval 'rm -rf ./build'",
+        "sally eval 'curl https://x.dev/i.sh | sh'",
+        'sally eval --json "git push --force" | jq .route',
+      ),
+    )
+    .action((command, options) =>
+      act(options, async () => {
+        const { evalCommand } = await import('../commands/eval.ts');
+        return await evalCommand(command, options);
       }),
     );
   root

@@ -1,4 +1,4 @@
-/** Verbs about what a sandbox did to its copied workspace: diff and apply. */
+/** Verbs about what a sandbox did to its workspace: diff and apply for a copy, fetch for a clone. */
 
 import { collect } from '../options/values.ts';
 import { examples, type Registry } from './registry.ts';
@@ -6,6 +6,23 @@ import { examples, type Registry } from './registry.ts';
 const box = "name, id or start of an id; without it, or as `:`, this folder's";
 
 export function registerResultVerbs({ root, context, act }: Registry): void {
+  root
+    .command('fetch')
+    .description('bring the commits of a private clone into refs/sallyport/<box>/* of the repository')
+    .argument('[box]', box)
+    .option('--json', 'machine-readable output')
+    .addHelpText(
+      'after',
+      `
+Nothing is checked out and no branch moves: look at them with \`git log refs/sallyport/BOX/BRANCH\`.
+${examples('sally fetch', 'sally fetch web')}`,
+    )
+    .action((of, options) =>
+      act(options, async () => {
+        const { fetchCommand } = await import('../commands/fetch.ts');
+        return await fetchCommand(of, options, context);
+      }),
+    );
   root
     .command('diff')
     .description('show what changed in a copied workspace, as a patch that git can apply')

@@ -24,6 +24,9 @@ export function registerRun({ root, context, act }: Registry): void {
     .option('--rm', 'remove the sandbox when the command ends (always so without -d)')
     .option('--timeout <duration>', timeoutHelp, timeoutValue)
     .option('--timings', 'say afterwards how long each step took')
+    .option('--each <file>', 'with --branch: once for every line of the file, each on a branch of its own')
+    .option('-j, --jobs <number>', 'with --each: how many at a time (default: 2)', countValue)
+    .option('--json', 'with --each: the summary as JSON')
     .passThroughOptions()
     .addHelpText(
       'after',
@@ -148,6 +151,7 @@ function registerLogs({ root, context, act }: Registry): void {
     .option('-n, --tail <lines>', 'only the last lines of what is there', countValue)
     .option('--stdout', 'only what went to stdout')
     .option('--stderr', 'only what went to stderr')
+    .option('--service <name>', 'what this service of the sandbox printed instead')
     .option('-l, --list', 'list the commands that are remembered')
     .option('--json', 'machine-readable output, with --list')
     .addHelpText(
@@ -157,6 +161,7 @@ function registerLogs({ root, context, act }: Registry): void {
         'sally logs -f --tail 20 watcher',
         'sally logs --list web',
         'sally logs web ex-4f2k --stderr',
+        'sally logs web --service db',
       ),
     )
     .action((box, exec, options) =>

@@ -1,8 +1,8 @@
 /** Verbs about sandboxes as a whole: make, show, stop, start, remove. */
 
 import { withBoxOptions } from '../options/box-options.ts';
-import { collect, graceValue } from '../options/values.ts';
-import { examples, type Registry } from './registry.ts';
+import { collect, durationValue, graceValue } from '../options/values.ts';
+import { examples, type Registry, startsWithCommand } from './registry.ts';
 
 export function registerSandboxVerbs(registry: Registry): void {
   registerCreate(registry);
@@ -27,10 +27,11 @@ function registerCreate({ root, context, act }: Registry): void {
         'sally create --name db -v ./seed:/seed -e MODE=test -- sh -c "sleep 1h"',
       ),
     )
-    .action((command, options) =>
+    .action((command, options, self) =>
       act(options, async () => {
         const { createCommand } = await import('../commands/create.ts');
-        return await createCommand(command, options, context);
+        const words = { command, isMeant: startsWithCommand(self) };
+        return await createCommand(words, options, context);
       }),
     );
   withBoxOptions(root.command('explain').argument('[command...]', 'the program and its arguments, after --'))
@@ -155,10 +156,13 @@ function registerRemove({ root, context, act }: Registry): void {
     );
   root
     .command('prune')
-    .description('remove sandboxes whose workspace is gone')
-    .option('--dry-run', 'only say which')
+    .description(
+      'remove what nobody needs: sandboxes whose workspace is gone or that were stopped long ago, and networks, volumes and images that are left over',
+    )
+    .option('--dry-run', 'only say what, and why')
+    .option('--older-than <duration>', 'sandboxes stopped for so long (default 15d)', durationValue)
     .option('--json', 'machine-readable output')
-    .addHelpText('after', examples('sally prune --dry-run', 'sally prune'))
+    .addHelpText('after', examples('sally prune --dry-run', 'sally prune --older-than 2d'))
     .action((options) =>
       act(options, async () => {
         const { pruneCommand } = await import('../commands/prune.ts');

@@ -1,7 +1,10 @@
 /** The daemon's own affairs: explain, prune, shutdown. */
 
 import { z } from 'zod';
-import { createBody, shutdownBody } from '../../protocol/requests.ts';
+import type { PrunedImageView } from '../../protocol/images.ts';
+import { createBody, pruneBody, shutdownBody } from '../../protocol/requests.ts';
+import { type PruneView, pruneView } from '../../protocol/views.ts';
+import type { PrunedThing } from '../../sandboxes/prune.ts';
 import { json, route } from '../route.ts';
 
 export const adminRoutes = [
@@ -14,28 +17,28 @@ export const adminRoutes = [
       200: z.strictObject({
         box: z.record(z.string(), z.unknown()),
         request: z.record(z.string(), z.unknown()),
-        docker_run: z.string(),
+        docker_run: z.string().optional(),
+        command_line: z.string().optional(),
       }),
     },
     handle: async ({ services, body }) => {
-      const box = await services.sandboxes.explain(body);
-      return json({ box, ...services.describeBox(box) });
+      const { box, home } = await services.sandboxes.explain(body);
+      return json({ box, ...(await services.describeBox(box, home)) });
     },
   }),
   route({
     method: 'POST',
     path: '/v1/prune',
-    summary: 'Removes sandboxes whose workspace is gone',
-    body: z.strictObject({ dry_run: z.boolean().default(false) }),
-    answers: {
-      200: z.strictObject({
-        sandboxes: z.array(
-          z.strictObject({ id: z.string(), name: z.string(), why: z.string(), removed: z.boolean() }),
-        ),
-      }),
+    summary: 'Removes what nobody needs any more: sandboxes, services, networks, volumes and images of ours',
+    body: pruneBody,
+    answers: { 200: pruneView },
+    handle: async ({ services: { sandboxes, images }, body }) => {
+      const dryRun = body.dry_run;
+      const olderThan = body.older_than_ms === undefined ? {} : { olderThanMs: body.older_than_ms };
+      const things = await sandboxes.prune({ dryRun, ...olderThan });
+      // After the sandboxes, which may be the last that needed an image.
+      return json(pruned(things, await images.prune(dryRun), dryRun));
     },
-    handle: async ({ services, body }) =>
-      json({ sandboxes: await services.sandboxes.prune({ dryRun: body.dry_run }) }),
   }),
   route({
     method: 'POST',
@@ -50,3 +53,25 @@ export const adminRoutes = [
     },
   }),
 ];
+
+function pruned(
+  things: readonly PrunedThing[],
+  images: readonly PrunedImageView[],
+  dryRun: boolean,
+): PruneView {
+  const all: PruneView['things'] = [
+    ...things.map(({ sizeBytes, ...rest }) => ({ ...rest, size_bytes: sizeBytes })),
+    ...images.map(({ reference, size_bytes, why, removed }) => ({
+      kind: 'image' as const,
+      id: reference,
+      name: reference,
+      why,
+      size_bytes,
+      ...(removed || dryRun
+        ? { outcome: dryRun ? ('would_be_removed' as const) : ('removed' as const) }
+        : { outcome: 'kept' as const, note: 'something uses it' }),
+    })),
+  ];
+  const goes = all.filter(({ outcome }) => outcome !== 'kept');
+  return { things: all, freed_bytes: goes.reduce((sum, { size_bytes }) => sum + size_bytes, 0) };
+}

@@ -1,13 +1,15 @@
 /** What changed in a copied workspace, what was there before, and what was brought back. */
 
-import type { z } from 'zod';
-import { isTreePath } from '../../porter/tree-records.ts';
+import { z } from 'zod';
+import { isTreePath, mostTreeEntries } from '../../porter/tree-records.ts';
+import { linesContentType } from '../../protocol/client-header.ts';
 import { SallyportError } from '../../protocol/errors.ts';
-import { type broughtBack, broughtBackBody } from '../../protocol/requests.ts';
+import { broughtBack } from '../../protocol/requests.ts';
 import { type ChangeView, changesView } from '../../protocol/views.ts';
 import type { Mark } from '../../sandboxes/baseline.ts';
 import type { BroughtBack, WorkspaceChange } from '../../sandboxes/workspace-changes.ts';
 import { pathOf, showBytes } from '../file-views.ts';
+import { readJsonLines } from '../json-lines.ts';
 import { treePath } from '../query.ts';
 import { json, type Route, route } from '../route.ts';
 
@@ -37,17 +39,28 @@ export const changeRoutes: readonly Route[] = [
     },
   }),
   route({
-    method: 'POST',
+    method: 'PUT',
     path: `${base}/brought-back`,
-    summary: 'These paths are on the host now as they were inside: they count as copied in',
-    body: broughtBackBody,
-    answers: { 204: undefined },
-    handle: async ({ sandbox, body }) => {
-      await sandbox().moveBaseline(body.paths.map(readBroughtBack));
-      return { type: 'empty' };
+    summary: 'These paths, one a line, are on the host now as they were inside: they count as copied in',
+    streamBody: linesContentType,
+    answers: { 200: z.strictObject({ paths: z.number().int() }) },
+    handle: async ({ sandbox, stream }) => {
+      const box = sandbox();
+      const news: BroughtBack[] = [];
+      for await (const lines of readJsonLines(stream, broughtBack)) {
+        if (news.length + lines.length > mostTreeEntries) throw tooMany();
+        news.push(...lines.map(readBroughtBack));
+      }
+      await box.moveBaseline(news);
+      return json({ paths: news.length });
     },
   }),
 ];
+
+const tooMany = (): SallyportError =>
+  new SallyportError('request_too_large', `there are more than ${mostTreeEntries} paths`, {
+    details: { limit: mostTreeEntries },
+  });
 
 async function* only(content: Buffer): AsyncGenerator<Buffer> {
   yield content;
@@ -80,8 +93,8 @@ function sideOf(mark: Mark, isBase: boolean): NonNullable<ChangeView['before']> 
 function readBroughtBack(given: z.output<typeof broughtBack>): BroughtBack {
   const path = pathOf(given.path);
   if (!isTreePath(path)) {
-    throw new SallyportError('request_invalid', 'body.paths: a path is not inside the workspace', {
-      details: { field: 'body.paths' },
+    throw new SallyportError('request_invalid', 'a path of the body is not inside the workspace', {
+      details: { field: 'body.path' },
     });
   }
   switch (given.kind) {

@@ -27,12 +27,16 @@ export const execRoutes: readonly Route[] = [
     body: execBody,
     answers: { 200: execResultView, 201: execView },
     handle: async ({ sandbox, query, body, signal, whenOver }) => {
-      const exec = await sandbox().exec(body);
+      const box = sandbox();
+      // Before it begins: it may be denied something, and be over, before anybody asks.
+      const denied = box.view().egress === undefined ? undefined : box.net().denied;
+      const exec = await box.exec(body);
       whenOver(exec.hold());
       if (!query.wait) {
         // Whoever starts it in the foreground and does not wait here is about to read its stream.
         if (!body.background) await exec.expectReader();
-        return json(exec.view(), 201);
+        const gated = denied === undefined ? {} : { gated: true, denied_before: denied };
+        return json({ ...exec.view(), ...gated }, 201);
       }
       if (!body.background) killWhenGone(exec, body.grace_ms, signal);
       return whenEnded(exec);
@@ -135,7 +139,7 @@ function whenEnded(exec: ExecSurface): Reply {
   return {
     type: 'late-json',
     headers: { [execIdHeader]: exec.id },
-    body: exec.ended.then(() => exec.result()),
+    body: exec.knownResult(),
   };
 }
 
@@ -148,5 +152,5 @@ function killWhenGone(exec: ExecSurface, graceMs: number, signal: AbortSignal): 
   };
   if (signal.aborted) kill();
   else signal.addEventListener('abort', kill, { once: true });
-  void exec.ended.then(() => signal.removeEventListener('abort', kill));
+  void exec.known.then(() => signal.removeEventListener('abort', kill));
 }

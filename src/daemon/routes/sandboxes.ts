@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { SallyportError } from '../../protocol/errors.ts';
 import { createBody, stopBody } from '../../protocol/requests.ts';
-import { sandboxView, statsView, verifyView } from '../../protocol/views.ts';
+import { provisionSourceView, sandboxView, statsView, verifyView } from '../../protocol/views.ts';
 import { flag, texts } from '../query.ts';
 import { json, type Route, route } from '../route.ts';
 import type { SandboxSurface } from '../surface.ts';
@@ -110,6 +110,13 @@ export const sandboxRoutes = [
     summary: 'What a sandbox uses now',
     answers: { 200: statsView },
     handle: async ({ sandbox }) => json(await sandbox().stats()),
+  }),
+  route({
+    method: 'GET',
+    path: `${one}/provision-source`,
+    summary: 'The image a sandbox is made of, if nothing of its user can be in it; else it is refused',
+    answers: { 200: provisionSourceView },
+    handle: ({ sandbox }) => json(sandbox().provisionSource()),
   }),
   route({
     method: 'GET',

@@ -13,6 +13,7 @@ import { type Check, type DoctorSummary, summarise } from './check.ts';
 import { checkDisk, freeBytesAt } from './disk.ts';
 import { checkEngineFound } from './engine-found.ts';
 import { checkIsolation } from './isolation.ts';
+import { checkKeyring } from './keyring.ts';
 import { checkPorter, gatherPorter } from './porter.ts';
 import { checkVersions } from './versions.ts';
 
@@ -47,6 +48,7 @@ export async function runDoctor(request: DoctorRequest): Promise<DoctorReport> {
     ...engine.checks,
     checkDisk('disk-state', "disk of Sallyport's state", state),
     checkBubblewrap(await gatherBubblewrap(setup)),
+    await checkKeyring(setup.platform),
     checkPorter(porter),
   ];
   return { checks, summary: summarise(checks) };

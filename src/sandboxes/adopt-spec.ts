@@ -1,0 +1,69 @@
+/**
+ * A sandbox that is there and is asked for by another spec (R4): what can be changed while it runs is changed, everything else is
+ * for its caller to decide.
+ */
+
+import { specDifferences } from '../policy/spec-identity.ts';
+import { type PortSpec, writePort } from '../protocol/port-spec.ts';
+import type { EgressSpec, Spec } from '../protocol/spec.ts';
+import type { PublishedPorts } from './published-ports.ts';
+import type { RecordKeeper } from './record-keeper.ts';
+import type { SandboxRecord } from './records.ts';
+import type { SandboxNet } from './sandbox-net.ts';
+
+/** Whether it has a gate at all, its tokens and its way out are decided when it is made. */
+const live = /^(labels|idle_ttl|max_lifetime|ports|egress\.(allow|deny|presets|mode))(\.|$)/;
+
+/** The fields for which it would have to be made anew. */
+export function fixedDifferences(before: Spec, now: Spec): readonly string[] {
+  return specDifferences(before, now).filter((field) => !live.test(field));
+}
+
+/** With no fixed difference between the two. Ports first: they are what may fail. */
+export async function adoptSpec(
+  spec: Spec,
+  parts: {
+    readonly keeper: RecordKeeper;
+    readonly net: SandboxNet;
+    readonly ports: PublishedPorts;
+    readonly timesChanged: () => void;
+  },
+): Promise<void> {
+  const { keeper, net, ports } = parts;
+  const { record } = keeper;
+  const differences = specDifferences(record.spec, spec);
+  if (differences.length === 0) return;
+  const isReady = record.state === 'READY';
+  for (const port of lost(record.spec.ports, spec.ports)) {
+    const published = record.ports?.find(
+      ({ box, host }) => box === port.box && (port.host === undefined || port.host === host),
+    );
+    if (published !== undefined) ports.unpublish(published.host);
+  }
+  for (const port of lost(spec.ports, record.spec.ports)) await ports.publish(port);
+  // They come back with it.
+  if (!isReady) ports.closeAll();
+  const { name } = record.spec;
+  keeper.note({ spec: { ...spec, ...(name === undefined ? {} : { name }) } });
+  if (differences.some((field) => field.startsWith('egress'))) net.replace(egressAfter(record, spec));
+  parts.timesChanged();
+}
+
+/** Those of the first that the second has not. */
+function lost(these: readonly PortSpec[] = [], those: readonly PortSpec[] = []): readonly PortSpec[] {
+  const others = new Set(those.map(writePort));
+  return these.filter((port) => !others.has(writePort(port)));
+}
+
+/** What a person allowed or denied meanwhile stays: that was about this sandbox. */
+function egressAfter({ egress: changed, spec: before }: SandboxRecord, { egress = {} }: Spec): EgressSpec {
+  const added = (use: 'allow' | 'deny') => {
+    const known = new Set((before.egress?.[use] ?? []).map((rule) => JSON.stringify(rule)));
+    return (changed?.[use] ?? []).filter((rule) => !known.has(JSON.stringify(rule)));
+  };
+  return {
+    ...egress,
+    allow: [...(egress.allow ?? []), ...added('allow')],
+    deny: [...(egress.deny ?? []), ...added('deny')],
+  };
+}
