@@ -15,6 +15,7 @@ import {
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { makeBox, newFolder, sally, startSally } from '../support/cli.ts';
+import { daemonBetween } from '../support/daemon-between.ts';
 import { commandExists, requirement } from '../support/requires.ts';
 
 interface Copied {
@@ -63,6 +64,9 @@ async function names(name: string): Promise<readonly string[]> {
   const { stdout } = await sally(['diff', name, '--name-only']);
   return stdout.split('\n').filter((line) => line !== '');
 }
+
+/** The first request for what is inside, after the list: until then nothing is written. */
+const fetched = /^GET \S+\/(files|tree)/m;
 
 describe('sally diff', () => {
   it('[O8] shows every kind of change against what was copied in, whatever happened to the folder since', async () => {
@@ -289,22 +293,76 @@ describe('sally apply', () => {
 
   it('refuses a file that changes inside between the list and the fetch, and has written nothing', async () => {
     const { name, at, inside } = await copied();
-    // A file whose content is different every time it is read cannot be made by root's leave alone, so it is swapped all the time.
-    await inside('for i in 1 2 3; do head -c 3000000 /dev/urandom > big$i; done');
-    const swapping = startSally([
-      'exec',
-      name,
-      'sh',
-      '-c',
-      'echo begun; while :; do echo $((n=n+1)) >> big1; done',
-    ]);
-    await swapping.said('begun');
-    const result = await sally(['apply', name]);
-    swapping.child.kill('SIGKILL');
-    await swapping.result;
-    expect(result.code).toBe(1);
-    expect(result.stderr).toMatch(/changed inside while it was read|changed/);
+    await inside('for i in 1 2 3; do echo $i > new$i; done; rm gone.txt');
+    const state = await daemonBetween(fetched, () => inside('echo more >> new3'));
+    const result = await sally(['apply', name], { env: { SALLYPORT_STATE_DIR: state } });
+    expect(result).toMatchObject({ code: 1, stdout: '' });
+    expect(result.stderr).toContain('"new3" changed inside while it was read');
     expect((await readdir(at('.'))).sort()).toEqual(['gone.txt', 'link', 'plain.txt', 'run.sh', 'sub']);
+  });
+
+  it.each([
+    ['the folder of a file', 'sub', 'sub/deep.txt'],
+    ['a file', 'plain.txt', 'plain.txt'],
+  ])(
+    'finds %s that was swapped for a link since it was looked at, and has written nothing',
+    async (_what, swapped, named) => {
+      const { name, at, inside, read } = await copied();
+      const outside = await newFolder();
+      await writeFile(join(outside, 'deep.txt'), 'untouched');
+      await inside('echo in > plain.txt; echo in > sub/deep.txt; rm gone.txt; echo in > added');
+      const state = await daemonBetween(fetched, async () => {
+        await rename(at(swapped), at('moved'));
+        await symlink(swapped === 'sub' ? outside : join(outside, 'deep.txt'), at(swapped));
+      });
+      const result = await sally(['apply', name], { env: { SALLYPORT_STATE_DIR: state } });
+      expect(result).toMatchObject({ code: 1, stdout: '' });
+      expect(result.stderr).toContain(
+        `"${named}" changed here while it was fetched, and nothing was written`,
+      );
+      expect(await readFile(join(outside, 'deep.txt'), 'utf8')).toBe('untouched');
+      expect(await readdir(outside)).toEqual(['deep.txt']);
+      expect(await read('gone.txt')).toBe('going\n');
+      expect(existsSync(at('added'))).toBe(false);
+      expect((await readdir(at('.'))).filter((each) => each.startsWith('.sallyport'))).toEqual([]);
+      // As it was, it goes on.
+      await rm(at(swapped));
+      await rename(at('moved'), at(swapped));
+      expect((await sally(['apply', name])).code).toBe(0);
+      expect(await read('sub/deep.txt')).toBe('in\n');
+    },
+  );
+
+  it('takes nothing from elsewhere while a program inside swaps a folder for a link, and is right when it rests', async () => {
+    const { name, folder, at, inside } = await copied();
+    // More than are fetched one by one.
+    await inside('mkdir d && for i in $(seq 1 300); do echo new > d/f$i; done');
+    const swap = `echo begun; until [ -e /tmp/stop ]; do
+      mv d d.real; ln -s /etc d; echo $((n += 1)) > swaps; rm d; mv d.real d; done`;
+    const swapping = startSally(['exec', name, 'sh', '-ec', swap]);
+    await swapping.said('begun');
+    for (let turn = 0; turn < 4; turn++) {
+      const { code } = await sally(['apply', name]);
+      expect([0, 1]).toContain(code);
+      const there = execFileSync('find', [
+        folder,
+        '-type',
+        'f',
+        '-path',
+        '*/d*/*',
+        '-not',
+        '-name',
+        'f[0-9]*',
+      ]);
+      expect(there.toString()).toBe('');
+      expect(existsSync(at('d')) && (await lstat(at('d'))).isSymbolicLink()).toBe(false);
+    }
+    await inside('touch /tmp/stop');
+    expect((await swapping.result).code).toBe(0);
+    expect((await sally(['apply', name])).code).toBe(0);
+    expect(await names(name)).toEqual([]);
+    const all = execFileSync('sh', ['-c', 'cat "$0"/d/f* | sort | uniq -c', folder], { encoding: 'utf8' });
+    expect(all.trim()).toBe('300 new');
   });
 
   it('goes to another folder by the same rules, and then still counts as not brought back', async () => {
@@ -328,23 +386,44 @@ describe('sally apply', () => {
 
   it('is cancelled by Ctrl-C before anything is written, and finished by the next call', async () => {
     const { name, at, inside } = await copied();
-    await inside('for i in $(seq 1 300); do head -c 100000 /dev/zero > many$i; done');
-    const watching = startSally(['apply', name]);
-    await staged(at('.'));
-    watching.child.kill('SIGINT');
-    const { code } = await watching.result;
-    const left = await readdir(at('.'));
-    expect([0, 130]).toContain(code);
-    expect(left.filter((each) => each.startsWith('many'))).toHaveLength(code === 0 ? 300 : 0);
-    expect(left.filter((each) => each.startsWith('.sallyport'))).toEqual([]);
+    // More than one request can tell of as brought back.
+    await inside('for i in $(seq 1 3600); do echo $i > many$i; done; rm gone.txt');
+    const before = await readdir(at('.'));
+    for (const [signal, code] of [
+      ['SIGINT', 130],
+      ['SIGKILL', null],
+    ] as const) {
+      const state = await daemonBetween(fetched, () => void applying.child.kill(signal));
+      const applying = startSally(['apply', name], { env: { SALLYPORT_STATE_DIR: state } });
+      const result = await applying.result;
+      expect(result.code).toBe(code);
+      if (code !== null) expect(result.stderr).toContain('nothing was written');
+      const left = (await readdir(at('.'))).filter((each) => !each.startsWith('.sallyport'));
+      expect(left).toEqual(before);
+    }
     // A killed one cleans up nothing: the next one does.
-    const killed = startSally(['apply', name]);
-    if (code !== 0) await staged(at('.'));
-    killed.child.kill('SIGKILL');
-    await killed.result;
+    expect((await readdir(at('.'))).filter((each) => each.startsWith('.sallyport'))).toHaveLength(1);
     expect((await sally(['apply', name])).code).toBe(0);
-    expect((await readdir(at('.'))).filter((each) => each.startsWith('many'))).toHaveLength(300);
-    expect((await readdir(at('.'))).filter((each) => each.startsWith('.sallyport'))).toEqual([]);
+    const after = await readdir(at('.'));
+    expect(after.filter((each) => each.startsWith('many'))).toHaveLength(3600);
+    expect(after.filter((each) => each.startsWith('.sallyport'))).toEqual([]);
+    expect(existsSync(at('gone.txt'))).toBe(false);
+    expect(await names(name)).toEqual([]);
+  });
+
+  it('is done to the end after Ctrl-C when something was written already, and says so', async () => {
+    const { name, inside, read, at } = await copied();
+    await inside('echo in > plain.txt; rm gone.txt');
+    const state = await daemonBetween(
+      /^PUT \S+\/changes\/brought-back /m,
+      () => void applying.child.kill('SIGINT'),
+    );
+    const applying = startSally(['apply', name], { env: { SALLYPORT_STATE_DIR: state } });
+    const result = await applying.result;
+    expect(result).toMatchObject({ code: 130, stdout: 'D\tgone.txt\nM\tplain.txt\n' });
+    expect(result.stderr).toContain('it was done to the end');
+    expect(await read('plain.txt')).toBe('in\n');
+    expect(existsSync(at('gone.txt'))).toBe(false);
     expect(await names(name)).toEqual([]);
   });
 
@@ -358,16 +437,6 @@ describe('sally apply', () => {
     expect(result.stderr).toContain(message);
   });
 });
-
-/** Resolves when changes wait in the folder to be written. */
-async function staged(folder: string): Promise<void> {
-  const { watch } = await import('node:fs/promises');
-  const isThere = async (): Promise<boolean> =>
-    (await readdir(folder)).some((each) => each.startsWith('.sallyport-apply-'));
-  const events = watch(folder);
-  if (await isThere()) return;
-  for await (const _ of events) if (await isThere()) return;
-}
 
 describe.runIf(requirement('git', commandExists('git')))('with git', () => {
   const git = (cwd: string, ...args: readonly string[]): string =>

@@ -1,13 +1,23 @@
 import { chown, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { cliLine, makeBox, newFolder, removeAfterwards, sally, startSally } from '../support/cli.ts';
+import {
+  boxForAll,
+  cliLine,
+  makeBox,
+  newFolder,
+  removeAfterwards,
+  sally,
+  startSally,
+} from '../support/cli.ts';
 import { testEngine } from '../support/engine.ts';
 import { requiresRoot } from '../support/requires.ts';
 
+const box = boxForAll();
+
 describe('sally exec', () => {
   it('[R10] passes output, input and exit code through', async () => {
-    const name = await makeBox();
+    const name = box();
     const result = await sally(['exec', name, 'sh', '-c', 'cat; echo err >&2; exit 5'], { input: 'in\n' });
     expect(result).toMatchObject({ code: 5, stdout: 'in\n', stderr: 'err\n' });
     expect((await sally(['exec', name, '--', 'echo', '-n', 'x'])).stdout).toBe('x');
@@ -21,12 +31,12 @@ describe('sally exec', () => {
     ['[R10] 126 for a file that cannot be executed', ['/etc/passwd'], 126],
     ['[R10] 128 + n for a signal', ['sh', '-c', 'kill -USR1 $$'], 138],
   ])('ends with %s', async (_name, command, code) => {
-    const name = await makeBox();
+    const name = box();
     expect((await sally(['exec', name, ...command])).code).toBe(code);
   });
 
   it('[R10] ends with 124 at the time limit and with 125 where there is no sandbox', async () => {
-    const name = await makeBox();
+    const name = box();
     const late = await sally(['exec', '--timeout', '300ms', name, 'sleep', '100']);
     expect(late.code).toBe(124);
     expect(late.stderr).toContain('--timeout never');
@@ -35,21 +45,21 @@ describe('sally exec', () => {
   });
 
   it('carries 10 MB of input and output through, byte by byte', async () => {
-    const name = await makeBox();
+    const name = box();
     const input = Buffer.alloc(10_000_000, Buffer.from(Array.from({ length: 251 }, (_, index) => index)));
     const result = await sally(['exec', name, 'cat'], { input });
     expect(result.stdoutBytes.equals(input)).toBe(true);
   });
 
   it('gives a terminal where there is one', async () => {
-    const name = await makeBox();
+    const name = box();
     const line = `stty rows 20 cols 70; ${cliLine()} exec -it ${name} sh -c 'tty; stty size'`;
     const result = await sally([], { command: ['script', '-qec', line, '/dev/null'] });
     expect(result.stdout.replace(/\r|\^@/g, '')).toContain('/dev/pts/0\n20 70\n');
   });
 
   it('detached prints the id, and wait, logs, attach and kill find the command by it', async () => {
-    const name = await makeBox();
+    const name = box();
     const script = 'echo begun; trap "exit 9" USR1; while :; do sleep 0.05; done';
     const id = (await sally(['exec', '-d', name, 'sh', '-c', script])).stdout.trim();
     expect(id).toMatch(/^ex-/);
@@ -62,7 +72,7 @@ describe('sally exec', () => {
   });
 
   it('kills all that runs, and refuses a signal that is none', async () => {
-    const name = await makeBox();
+    const name = box();
     const id = (await sally(['exec', '-d', name, 'sleep', '1000'])).stdout.trim();
     expect((await sally(['kill', '-s', 'NOSUCH', name])).code).toBe(2);
     expect((await sally(['kill', '--grace', '0', name])).stdout).toBe(`${id}\n`);
@@ -104,7 +114,7 @@ describe('the sandbox of a folder', () => {
 
 describe('sally shell', () => {
   it('is a login shell that reads what is piped in', async () => {
-    const name = await makeBox();
+    const name = box();
     const result = await sally(['shell', name], { input: 'echo "shell $0"; exit 3\n' });
     expect(result.code).toBe(3);
     expect(result.stdout).toMatch(/^shell (bash|sh)/);
@@ -130,7 +140,7 @@ describe('sally attach', () => {
   });
 
   it('has nothing to show where nothing runs', async () => {
-    const name = await makeBox();
+    const name = box();
     const result = await sally(['attach', name]);
     expect(result.code).toBe(125);
     expect(result.stderr).toContain('runs no command');
@@ -139,7 +149,7 @@ describe('sally attach', () => {
 
 describe('sally logs', () => {
   it('shows one stream or both, and only the last lines', async () => {
-    const name = await makeBox();
+    const name = box();
     await sally(['exec', name, 'sh', '-c', 'echo a; echo b >&2; echo c; echo d >&2']);
     expect((await sally(['logs', '--stdout', name])).stdout).toBe('a\nc\n');
     expect((await sally(['logs', '--stderr', '--tail', '1', name])).stdout).toBe('d\n');

@@ -1,11 +1,13 @@
 import { lstat, mkdir, readdir, readFile, readlink, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { makeBox, newFolder, sally, startSally } from '../support/cli.ts';
+import { boxForAll, makeBox, newFolder, sally, startSally } from '../support/cli.ts';
+
+const box = boxForAll();
 
 describe('sally cp', () => {
   it('copies a file both ways, by new name and into a folder', async () => {
-    const name = await makeBox();
+    const name = box();
     const cwd = await newFolder();
     await writeFile(join(cwd, 'a.txt'), 'content', { mode: 0o640 });
     expect((await sally(['cp', 'a.txt', `${name}:/tmp/b.txt`], { cwd })).code).toBe(0);
@@ -19,7 +21,7 @@ describe('sally cp', () => {
   });
 
   it('copies folders both ways, as a whole and by what is in them', async () => {
-    const name = await makeBox();
+    const name = box();
     const cwd = await newFolder();
     await mkdir(join(cwd, 'tree/deep'), { recursive: true });
     await writeFile(join(cwd, 'tree/deep/file'), 'deep');
@@ -34,7 +36,7 @@ describe('sally cp', () => {
   });
 
   it('takes nothing hostile out: no link out of the target, no device, no set-id bit, nothing through a link', async () => {
-    const name = await makeBox();
+    const name = box();
     const cwd = await newFolder();
     await writeFile(join(cwd, 'outside'), 'untouched');
     const script = `
@@ -62,7 +64,7 @@ describe('sally cp', () => {
     [['BOX:/nowhere', '.'], 'nowhere', 1],
     [['no-such-box:/tmp', '.'], 'there is no sandbox', 1],
   ])('refuses %j', async (args, message, code) => {
-    const name = await makeBox();
+    const name = box();
     const cwd = await newFolder();
     const result = await sally(['cp', ...args.map((arg) => arg.replace('BOX', name))], { cwd });
     expect(result.code).toBe(code);
@@ -101,13 +103,13 @@ describe('sally files', () => {
   });
 
   it('shows no control characters of names that were made inside', async () => {
-    const name = await makeBox();
+    const name = box();
     await sally(['exec', name, 'sh', '-c', 'mkdir /tmp/n; touch "$(printf "/tmp/n/a\\033[31mb")"']);
     expect((await sally(['files', 'ls', `${name}:/tmp/n`])).stdout).toBe('a\\u{1b}[31mb\n');
   });
 
   it('tells changes as they happen', async () => {
-    const name = await makeBox();
+    const name = box();
     const watching = startSally(['files', 'watch', '--json', `${name}:/tmp`]);
     await watching.said('"ready"');
     await sally(['exec', name, 'touch', '/tmp/new']);
@@ -127,7 +129,7 @@ describe('sally files', () => {
     [['files', 'cat', '/etc/passwd'], 2],
     [['files', 'ls', 'no-such-box:/'], 1],
   ])('refuses %j', async (args, code) => {
-    const name = await makeBox();
+    const name = box();
     const result = await sally(args.map((arg) => arg.replace('BOX', name)));
     expect(result.code).toBe(code);
     expect(result.stderr).toMatch(/^sally: /);

@@ -86,6 +86,33 @@ describe('sally explain', () => {
     expect((await sally(['explain', '-v', '/etc:/x'])).code).toBe(2);
   });
 
+  it('[O2][A7] shows its services and the network that they share, without the values of variables', async () => {
+    const cwd = await newFolder();
+    const lines = [
+      'required_services:',
+      '  - { name: db, image: postgres, envs: { PASSWORD: swordfish } }',
+      'optional_services:',
+      '  - { name: cache, image: redis }',
+    ];
+    await writeFile(join(cwd, 'sallyport.yaml'), `${lines.join('\n')}\n`);
+    const shown = await sally(['explain', '--approve', '--json'], { cwd });
+    expect(shown.code, shown.stderr).toBe(0);
+    const { request, services } = JSON.parse(shown.stdout);
+    const network = request.HostConfig.NetworkMode;
+    expect(services).toMatchObject([
+      {
+        name: 'db',
+        required: true,
+        request: { Image: 'postgres', Env: ['PASSWORD=***'], HostConfig: { NetworkMode: network } },
+      },
+      { name: 'cache', required: false, request: { HostConfig: { CapDrop: ['ALL'], Privileged: false } } },
+    ]);
+    expect(shown.stdout).not.toContain('swordfish');
+    const wrong = lines.map((line) => line.replace('db', 'My_DB'));
+    await writeFile(join(cwd, 'sallyport.yaml'), `${wrong.join('\n')}\n`);
+    expect((await sally(['explain', '--approve'], { cwd })).code).toBe(2);
+  });
+
   it('[A2][A4] shows what is copied in, and knows the built-in tools', async () => {
     const cwd = await newFolder();
     const shown = await sally(['explain', '--copy', '.:/data', '--json'], { cwd });

@@ -65,6 +65,7 @@ describe('sally create', () => {
   });
 
   it.each([
+    [['mybox'], '--name mybox'],
     [['--network', 'host'], 'only none exists'],
     [['-m', '12'], 'did you mean 12m?'],
     [['-v', '/etc:/etc2'], '/etc'],
@@ -172,10 +173,12 @@ describe('sally rm, prune, reset', () => {
     const { rm } = await import('node:fs/promises');
     await rm(gone, { recursive: true });
     expect((await sally(['prune', '--dry-run'])).stdout).toMatch(
-      new RegExp(`^${name} +would be removed`, 'm'),
+      new RegExp(`^${name} +sandbox +[\\d.]+ \\w+ +would be removed +its workspace .* is gone$`, 'm'),
     );
     expect((await sally(['inspect', name])).code).toBe(0);
-    expect((await sally(['prune'])).stdout).toMatch(new RegExp(`^${name} +removed`, 'm'));
+    const pruned = await sally(['prune']);
+    expect(pruned.stdout).toMatch(new RegExp(`^${name} +sandbox .* removed`, 'm'));
+    expect(pruned.stderr).toMatch(/ freed$/m);
     expect((await sally(['inspect', name])).code).toBe(1);
   });
 

@@ -10,6 +10,7 @@ import { DaemonClient } from '../../src/sdk/client.ts';
 import { testDaemon } from '../support/daemon.ts';
 import { testEngine } from '../support/engine.ts';
 import { ask } from '../support/little-daemon.ts';
+import { until } from '../support/until.ts';
 
 const entry = join(packageInfo().root, 'dist/daemon/main.js');
 
@@ -75,7 +76,7 @@ describe('the daemon', () => {
     const box = await make();
     const { pid } = await health();
     process.kill(pid, 'SIGTERM');
-    while (!(await log()).includes('the daemon has stopped')) await new Promise((done) => setImmediate(done));
+    await until(async () => (await log()).includes('the daemon has stopped'));
     expect((await box.refresh()).state).toBe('STOPPED');
     expect((await client.json<{ pid: number }>('GET', '/v1/health')).pid).not.toBe(pid);
     await box.remove();
@@ -84,7 +85,7 @@ describe('the daemon', () => {
   it('stops by itself when it is idle and empty', async () => {
     const { client, log } = await testDaemon({ SALLYPORT_DAEMON_IDLE: '300ms' });
     await client.json('GET', '/v1/sandboxes');
-    while (!(await log()).includes('the daemon has stopped')) await new Promise((done) => setImmediate(done));
+    await until(async () => (await log()).includes('the daemon has stopped'));
     expect(await log()).toContain('nobody needs this daemon');
   });
 
@@ -125,8 +126,7 @@ describe('the daemon', () => {
     await once(refused, 'close');
     expect(said).toContain('listen_refused');
     const child = start('--listen', '127.0.0.1:0');
-    while (!/listens on a port/.test(await log().catch(() => '')))
-      await new Promise((done) => setImmediate(done));
+    await until(async () => /listens on a port/.test(await log().catch(() => '')));
     const port = Number(/"port":(\d+)/.exec(await log())?.[1]);
     const token = (await readFile(join(stateDir, 'token'), 'utf8')).trim();
     const where = { host: '127.0.0.1', port };

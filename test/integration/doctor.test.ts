@@ -26,6 +26,7 @@ describe('sally doctor', () => {
       'disk-engine',
       'disk-state',
       'bubblewrap',
+      'keyring',
       'porter',
     ]);
     expect(checks[0]).toMatchObject({ status: 'ok' });

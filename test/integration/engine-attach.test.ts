@@ -65,7 +65,7 @@ describe('an attached container', () => {
     const started = performance.now();
     expect(await inspectContainer(connection, id)).toMatchObject({ running: true });
     await stopContainer(connection, id, 0);
-    expect(performance.now() - started).toBeLessThan(2_000);
+    expect(performance.now() - started).toBeLessThan(8_000);
     expect((await text(door)).length).toBe(3_000_000);
   });
 
@@ -76,7 +76,7 @@ describe('an attached container', () => {
     const started = performance.now();
     await inspectContainer(connection, id);
     await stopContainer(connection, id, 0);
-    expect(performance.now() - started).toBeLessThan(2_000);
+    expect(performance.now() - started).toBeLessThan(8_000);
   });
 
   it('is let go by an abort signal after the upgrade, and goes on running', async () => {

@@ -28,7 +28,7 @@ async function example(name: string): Promise<string> {
     platform: 'node',
     format: 'esm',
     target: 'node20.19',
-    external: ['sallyport'],
+    packages: 'external',
     tsconfigRaw: {},
   });
   const { stdout } = await execute(process.execPath, [outfile], {
@@ -56,5 +56,13 @@ describe('the examples', () => {
 
   it('files-and-events brings a result out', async () => {
     expect(await example('files-and-events')).toBe('the sum is 6\nnothing → PENDING\nPENDING → READY\n');
+  });
+
+  it('mcp gives a client tools that are a sandbox', async () => {
+    expect(await example('mcp')).toBe('run 0 5050\nrun 3\n');
+  });
+
+  it('ai-sdk lets a model work in a sandbox', async () => {
+    expect(await example('ai-sdk')).toBe('write_file - -\nrun 0 5050\nThe sum is 5050.\n');
   });
 });

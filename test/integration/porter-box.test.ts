@@ -13,6 +13,7 @@ import { bundleProgram } from '../support/child-program.ts';
 import { testEngine } from '../support/engine.ts';
 import type { FileHostOrder } from '../support/file-host.ts';
 import { capture, greet, plainEnv, runIn, Transcript, testToken } from '../support/porter-child.ts';
+import { until } from '../support/until.ts';
 
 const { connection } = testEngine();
 
@@ -29,19 +30,18 @@ async function within(limitMs: number, what: () => Promise<unknown>): Promise<vo
 
 describe('a sandbox', () => {
   it('[G5] does not count the time in which it was paused against a deadline', async () => {
-    const { porter, id } = await startBox();
+    const [{ porter, id }, elsewhere] = await Promise.all([startBox(), startBox()]);
     const { exec, stdout } = capture(porter, {
       argv: ['bash', '-c', 'read line; echo "$line"; sleep 1000'],
       env: plainEnv,
       cwd: '/',
       stdin: true,
-      deadlineMs: 2_500,
+      deadlineMs: 4_000,
       graceMs: 100,
     });
     await exec.started;
-    const elsewhere = await startBox();
     await post(`/containers/${id}/pause`);
-    await runIn(elsewhere.porter, ['sleep', '4']);
+    await runIn(elsewhere.porter, ['sleep', '5']);
     await post(`/containers/${id}/unpause`);
     const unpaused = performance.now();
     await exec.write(Buffer.from('still here\n'));
@@ -49,7 +49,7 @@ describe('a sandbox', () => {
     await transcript.until('still here');
     // And it holds all the same.
     expect(await exec.result).toMatchObject({ timedOut: true });
-    expect(performance.now() - unpaused).toBeLessThan(5_000);
+    expect(performance.now() - unpaused).toBeLessThan(30_000);
   });
 
   it('[G5] kills a fork bomb that has used up every process', async () => {
@@ -84,18 +84,18 @@ describe('a sandbox', () => {
 describe('the engine', () => {
   it('still answers, stops and lets a new host in, when the host was stopped under a flood of output', async () => {
     const { id, engine } = await floodedBox();
-    await within(2_000, () => inspectContainer(connection, id));
-    await within(2_000, async () => {
+    await within(4_500, () => inspectContainer(connection, id));
+    await within(4_500, async () => {
       const second = await greet(await engine.openRelay(id), 2);
       expect(await second.list()).toMatchObject([{ state: 'running' }]);
     });
-    await within(2_000, () => stopContainer(connection, id, 5));
+    await within(4_500, () => stopContainer(connection, id, 5));
   });
 
   it('also stops, when the host was stopped in the middle of a flood and nobody came after it', async () => {
     const { id } = await floodedBox();
-    await within(2_000, () => inspectContainer(connection, id));
-    await within(2_000, () => stopContainer(connection, id, 5));
+    await within(4_500, () => inspectContainer(connection, id));
+    await within(4_500, () => stopContainer(connection, id, 5));
   });
 
   it('still answers and lets a new host in, when a second client is attached and does not read', async () => {
@@ -106,8 +106,8 @@ describe('the engine', () => {
     // Long enough for the engine to be held up by the one who does not read: 20 MB, or two seconds next door.
     const elsewhere = await startBox();
     await Promise.race([flood.exec.result.catch(() => {}), runIn(elsewhere.porter, ['sleep', '2'])]);
-    await within(2_000, () => inspectContainer(connection, id));
-    await within(2_000, async () => {
+    await within(4_500, () => inspectContainer(connection, id));
+    await within(4_500, async () => {
       const second = await greet(await engine.openRelay(id), 2);
       expect(await second.list()).toHaveLength(1);
     });
@@ -129,12 +129,12 @@ describe('the engine', () => {
       if (taken === 20_000_000) break;
     }
     await exec.started;
-    await within(2_000, () => inspectContainer(connection, id));
-    await within(2_000, async () => {
+    await within(4_500, () => inspectContainer(connection, id));
+    await within(4_500, async () => {
       const second = await greet(await engine.openRelay(id), 3);
       expect(await second.list()).toMatchObject([{ state: 'running' }]);
     });
-    await within(2_000, () => stopContainer(connection, id, 5));
+    await within(4_500, () => stopContainer(connection, id, 5));
   });
 });
 
@@ -159,7 +159,7 @@ async function floodedBox(): Promise<TestBox> {
     host.kill('SIGKILL');
   });
   await once(host, 'spawn');
-  while (statSync(file).size < 1_000_000) await new Promise((resolve) => setImmediate(resolve));
+  await until(() => statSync(file).size >= 1_000_000);
   host.kill('SIGSTOP');
   return box;
 }

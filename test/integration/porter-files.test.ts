@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { profiles } from '../../src/policy/profiles.ts';
 import { startBox } from '../support/box.ts';
+import { runIn } from '../support/porter-child.ts';
 import { gather } from '../support/porter-files.ts';
 
 describe('files of a sandbox', () => {
@@ -27,7 +28,8 @@ describe('files of a sandbox', () => {
   });
 
   it('make the round trip as a tree, are watched, and run out of space with a typed error', async () => {
-    const { files } = (await startBox()).porter;
+    const { porter } = await startBox();
+    const { files } = porter;
     await files.mkdir('/tmp/tree');
     const events = files.watch('/tmp', { recursive: true });
     expect((await events.next()).value).toMatchObject({ kind: 'ready' });
@@ -41,6 +43,9 @@ describe('files of a sandbox', () => {
       { mode: 0o755 },
       { mode: 0o755, sizeBytes: 2 },
     ]);
+    // All but a little of what it may have.
+    const filler = 'fallocate -l $(($(df -kP /tmp | awk "NR == 2 { print \\$4 }") - 8192))K /tmp/filler';
+    expect(await runIn(porter, ['sh', '-c', filler])).toMatchObject({ stderr: '' });
     const endless = async function* (): AsyncGenerator<Buffer> {
       for (const block = Buffer.alloc(2 ** 20); ; ) yield block;
     };
@@ -48,6 +53,9 @@ describe('files of a sandbox', () => {
       code: 'file_no_space',
       details: { errno: 28 },
     });
-    expect((await gather(files.list('/tmp'))).map(({ name }) => name.toString())).toEqual(['tree']);
+    expect((await gather(files.list('/tmp'))).map(({ name }) => name.toString()).sort()).toEqual([
+      'filler',
+      'tree',
+    ]);
   });
 });

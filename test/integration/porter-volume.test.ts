@@ -4,6 +4,7 @@ import { packTar, unpackTar } from 'modern-tar';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { getArchive } from '../../src/engines/docker/containers/get-archive.ts';
 import { putArchive } from '../../src/engines/docker/containers/put-archive.ts';
+import { removeContainer } from '../../src/engines/docker/containers/remove.ts';
 import { waitForExit } from '../../src/engines/docker/containers/wait.ts';
 import {
   ensurePorterVolume,
@@ -97,6 +98,37 @@ describe("porter's volume", () => {
     forget(engine, name);
     const made = [1, 2, 3].map(() => ensurePorterVolume(engine.connection, porter, engine.image));
     expect(await Promise.all(made)).toEqual([name, name, name]);
+  });
+
+  it('is made anew where an engine made an empty one of its name, and not while that is used or holds something', async () => {
+    const engine = testEngine();
+    const porter = program();
+    const name = porterVolumeName(porter.hash);
+    forget(engine, name);
+    // As an engine does it for a container that names a volume which nobody has.
+    const user = await makeContainer(engine, {
+      HostConfig: { Mounts: [{ Type: 'volume', Source: name, Target: '/porter' }] },
+    });
+    expect((await findVolume(engine.connection, name))?.labels).toEqual({});
+    const ensure = (): Promise<string> => ensurePorterVolume(engine.connection, porter, engine.image);
+    const refused = { code: 'engine_conflict', advice: expect.stringContaining(`docker volume rm ${name}`) };
+    await expect(ensure()).rejects.toMatchObject(refused);
+    const archive = async (entries: Parameters<typeof packTar>[0]): Promise<Readable> =>
+      Readable.from([Buffer.from(await packTar(entries))]);
+    const header = { name: 'of-somebody', type: 'file' as const, size: 0, mode: 0o600 };
+    await putArchive(engine.connection, user, '/porter', await archive([{ header, body: '' }]));
+    await removeContainer(engine.connection, user);
+    await expect(ensure()).rejects.toMatchObject(refused);
+    await removeVolume(engine.connection, name);
+    const again = await makeContainer(engine, {
+      HostConfig: { Mounts: [{ Type: 'volume', Source: name, Target: '/porter' }] },
+    });
+    await removeContainer(engine.connection, again);
+    expect((await findVolume(engine.connection, name))?.labels).toEqual({});
+    expect(await ensure()).toBe(name);
+    expect((await findVolume(engine.connection, name))?.labels).toMatchObject({
+      [label.inputs]: porter.hash,
+    });
   });
 
   it('[A12] that has the name but not our label is left alone', async () => {

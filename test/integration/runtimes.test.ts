@@ -1,15 +1,18 @@
 /** [R11] Whole sandboxes, through the daemon, where the kernel or the engine is another one: gVisor, and Podman's Docker-compatible API. */
 
-import { chown, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { chown, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { EngineConnection } from '../../src/engines/docker/wire/connection.ts';
 import { type CreateOptions, Sandbox, type Verification } from '../../src/sdk/sandbox.ts';
 import { daemonHome } from '../support/daemon-home.ts';
+import { testDns } from '../support/dns-server.ts';
 import { testEngine } from '../support/engine.ts';
+import { helloServer, openFor } from '../support/gate-box.ts';
 import { copyImage, type PodmanService, startPodman } from '../support/podman.ts';
-import { commandExists, isRoot, requirement } from '../support/requires.ts';
+import { commandExists, full, isRoot, requirement } from '../support/requires.ts';
 
 interface Place {
   readonly connection: EngineConnection;
@@ -21,9 +24,9 @@ const statusesOf = ({ checks }: Verification, status: string): readonly string[]
   checks.filter((check) => check.status === status).map(({ name }) => name);
 
 /** A daemon for this place, and how to make a sandbox there. */
-async function openPlace({ connection, image, runtime }: Place) {
+async function openPlace({ connection, image, runtime }: Place, env: Readonly<Record<string, string>> = {}) {
   const home = await daemonHome(connection);
-  const daemon = await home.start();
+  const daemon = await home.start(env);
   const spec = { image, ...(runtime === undefined ? {} : { runtime }) };
   return {
     home,
@@ -39,11 +42,33 @@ async function workspace(): Promise<string> {
   return path;
 }
 
+/** Tries each mount and each folder, so deep, by making a file there. One process, because gVisor takes long to start many. */
+const writableFolders = (depth: number): string => `
+import os
+mounts = [line.split(' ')[4] for line in open('/proc/self/mountinfo')]
+device = os.stat('/').st_dev
+places = set(mounts)
+for folder, below, files in os.walk('/'):
+    deep = folder.rstrip('/').count('/') >= ${depth}
+    below[:] = [] if deep else [name for name in below if os.lstat(os.path.join(folder, name)).st_dev == device]
+    places.add(folder)
+for place in sorted(places):
+    try:
+        os.close(os.open(os.path.join(place, '.w'), os.O_CREAT | os.O_WRONLY))
+        print(place)
+    except OSError:
+        pass
+`;
+
+interface Expected {
+  readonly unknown: readonly string[];
+  readonly writable: readonly string[];
+  /** Of folders that are tried for that. */
+  readonly depth: number;
+}
+
 /** What must hold wherever a sandbox is. */
-function behavesLikeASandbox(
-  place: () => Place,
-  { unknown, writable }: { readonly unknown: readonly string[]; readonly writable: readonly string[] },
-): void {
+function behavesLikeASandbox(place: () => Place, { unknown, writable, depth }: Expected): void {
   test('runs commands as a user with a name and a home, and holds files', async () => {
     const { make } = await openPlace(place());
     const box = await make({ envs: { GREETING: 'hello' } });
@@ -79,9 +104,7 @@ function behavesLikeASandbox(
     const box = await make({ profile: 'strict' });
     expect(statusesOf(await box.verify(), 'failed')).toEqual([]);
     // Where a user may write: only what was given, also where an engine likes to add something.
-    const { stdout } = await box.sh(
-      'for d in $(find / -xdev -type d 2>/dev/null; cut -d" " -f5 /proc/self/mountinfo); do (: > $d/.w) 2>/dev/null && echo $d; done | sort -u',
-    );
+    const { stdout } = await box.exec(['python3', '-c', writableFolders(depth)]);
     expect(stdout.trim().split('\n')).toEqual(writable);
     expect((await box.sh('cp /bin/true /tmp/t && /tmp/t')).exitCode).toBe(126);
     expect((await box.sh('echo > /tmp/x && cat /tmp/x')).exitCode).toBe(0);
@@ -92,7 +115,7 @@ function behavesLikeASandbox(
     const { make } = await openPlace(place());
     const box = await make();
     await box.sh('echo kept > ~/file', { check: true });
-    for (let round = 0; round < 4; round++) {
+    for (let round = 0; round < (full ? 4 : 2); round++) {
       await box.stop();
       await expect(box.exec(['true'])).rejects.toMatchObject({ code: 'sandbox_state' });
       await box.start();
@@ -137,6 +160,59 @@ function behavesLikeASandbox(
     await box.remove();
   });
 
+  test('[A2][A4][A5][O8] copies and a tool’s folder come in, and what changed in a copied workspace goes back', async () => {
+    const user = await workspace();
+    const at = (path: string): string => join(user, path);
+    await mkdir(at('.claude'));
+    await writeFile(at('.claude/settings'), 'tool\n');
+    // Leads out, so that the folder is not mounted but copied.
+    await symlink('/etc/hostname', at('.claude/out'));
+    await mkdir(at('project/node_modules'), { recursive: true });
+    await writeFile(at('project/file'), 'one\n');
+    await writeFile(at('project/gone'), 'gone\n');
+    await writeFile(at('single'), 'single\n');
+    execFileSync('chown', ['-R', '1234:1234', user]);
+    const { make } = await openPlace(place(), { HOME: user });
+    const box = await make({
+      builtinTools: ['claude'],
+      copies: [
+        { source: at('project'), target: '/in/tree' },
+        { source: at('single'), target: '/in/single' },
+      ],
+      workspace: { path: at('project'), mode: 'copy', excludePatterns: ['node_modules/'] },
+    });
+    const { stdout } = await box.sh(
+      'cat ~/.claude/settings /in/tree/file /in/single file; ls /in/tree; ls; stat -c %U /in/tree/file file ~/.claude',
+    );
+    expect(stdout.split('\n')).toEqual([
+      ...['tool', 'one', 'single', 'one'],
+      ...['file', 'gone', 'node_modules', 'file', 'gone'],
+      ...['sally', 'sally', 'sally', ''],
+    ]);
+    await box.sh(
+      'echo two >> file; rm gone; mkdir -p new node_modules/x; echo new > new/run; chmod +x new/run',
+      {
+        check: true,
+      },
+    );
+    const { changes } = await box.changes();
+    expect(changes.map(({ path, change }) => `${change} ${path}`)).toEqual([
+      'changed file',
+      'removed gone',
+      'added new',
+      'added new/run',
+    ]);
+    expect(await box.apply()).toMatchObject({ applied: true, conflicts: [] });
+    expect(await readFile(at('project/file'), 'utf8')).toBe('one\ntwo\n');
+    expect((await stat(at('project/new/run'))).mode & 0o100).toBe(0o100);
+    expect((await readdir(at('project'))).sort()).toEqual(['file', 'new', 'node_modules']);
+    expect((await box.changes()).changes).toEqual([]);
+    await box.stop();
+    await box.start();
+    expect((await box.sh('cat file ~/.claude/settings /in/single')).stdout).toBe('one\ntwo\ntool\nsingle\n');
+    await box.remove();
+  });
+
   test('a runtime that the engine lacks is refused, with those that it has, and nothing is made', async () => {
     const { home, daemon, make } = await openPlace(place());
     await expect(make({ runtime: 'no-such-runtime' })).rejects.toMatchObject({
@@ -158,6 +234,8 @@ describe.runIf(requirement('gVisor (runsc)', commandExists('runsc')) && isRoot)(
     behavesLikeASandbox(place, {
       unknown: ['capabilities amb', 'cpus', 'memory', 'no new privileges', 'processes'],
       writable: ['/dev/shm', '/tmp'],
+      // It takes ten times as long for each as others do.
+      depth: full ? 100 : 3,
     });
 
     test('have a kernel of their own, and say so', async () => {
@@ -187,6 +265,37 @@ describe.runIf(requirement('Podman', commandExists('podman') && isRoot, { possib
     behavesLikeASandbox(() => ({ connection: podman.connection, image: testEngine().image }), {
       unknown: [],
       writable: ['/dev/mqueue', '/dev/shm', '/tmp'],
+      depth: 100,
+    });
+
+    test('[R6] has a gate with both entrances: by proxy, and by names alone', async () => {
+      const hello = await helloServer();
+      const dns = await testDns({ 'good.test': ['127.0.0.1'], 'evil.test': ['127.0.0.1'] });
+      const place = { connection: podman.connection, image: testEngine().image };
+      const { make } = await openPlace(place, { SALLYPORT_DNS_SERVERS: dns.server });
+      const box = await make({ egress: { allow: openFor(hello.port, 'good.test') ?? [] } });
+      const attempt = async (host: string): Promise<Record<string, string>> => {
+        const request = (target: string): string =>
+          `printf 'GET ${target} HTTP/1.1\\r\\nHost: ${host}:${hello.port}\\r\\nConnection: close\\r\\n\\r\\n' >&3; cat <&3`;
+        const say = async (place: string, target: string): Promise<string> =>
+          (await box.exec(['bash', '-c', `exec 3<>/dev/tcp/${place} && ${request(target)}`])).stdout;
+        return {
+          proxy: await say('127.0.0.1/3128', `http://${host}:${hello.port}/`),
+          name: await say(`${host}/${hello.port}`, '/'),
+        };
+      };
+      const reached = expect.stringContaining('hello from the test');
+      expect(await attempt('good.test')).toEqual({ proxy: reached, name: reached });
+      expect(await attempt('evil.test')).toEqual({ proxy: expect.stringContaining('403'), name: '' });
+      expect(dns.asked).not.toContain('evil.test');
+      const verified = await box.verify();
+      expect(statusesOf(verified, 'failed')).toEqual([]);
+      expect(statusesOf(verified, 'ok')).toContain('resolver');
+      // As it was after a stop and a start.
+      await box.stop();
+      await box.start();
+      expect(await attempt('good.test')).toEqual({ proxy: reached, name: reached });
+      await box.remove();
     });
   },
 );

@@ -57,7 +57,10 @@ async function imageOf(connection: EngineConnection, entries: readonly Entry[]):
   const repository = unique();
   await tagImage(connection, id, { repository, tag: 'a' });
   onTestFinished(() => removeImage(connection, `${repository}:a`));
-  const provided = await dockerBoxImages(connection).provide(`${repository}:a`, { progress: silent });
+  const provided = await dockerBoxImages(connection).provide(
+    { image: `${repository}:a` },
+    { progress: silent },
+  );
   return provided;
 }
 
@@ -98,7 +101,7 @@ async function boxOf(
 }
 
 const provideTestImage = (connection: EngineConnection): Promise<ProvidedImage> =>
-  dockerBoxImages(connection).provide(testImage, { progress: silent });
+  dockerBoxImages(connection).provide({ image: testImage }, { progress: silent });
 
 /** The engine, with a list of what was asked of it. */
 function recorded(connection: EngineConnection): { readonly engine: ImageEngine; readonly calls: string[] } {
@@ -302,7 +305,7 @@ function userImagesOn(name: 'docker' | 'podman', get: () => EngineConnection): v
     expect(await listContainers(get(), mine)).toHaveLength(1);
     const engine = dockerBoxEngine(get(), readPorterBinary);
     // The engine's clock counts whole seconds: anything made up to now counts as older than a minus.
-    expect(await engine.sweep('nobody', -5_000)).toBeGreaterThanOrEqual(1);
+    expect(await engine.sweep(-5_000)).toBeGreaterThanOrEqual(1);
     expect(await listContainers(get(), mine)).toEqual([]);
     expect(await dockerImageEngine(get()).find(reference)).toBeUndefined();
   });
@@ -393,13 +396,13 @@ describe('images by name', () => {
 
   it('are found by name, by name without a tag and by id', async () => {
     const [repository = ''] = testImage.split(':');
-    const byName = await images.provide(testImage, { progress });
+    const byName = await images.provide({ image: testImage }, { progress });
     expect(byName).toMatchObject({ reference: testImage, env: { LANG: 'C.UTF-8' } });
-    const latest = await images.provide(repository, { progress });
+    const latest = await images.provide({ image: repository }, { progress });
     expect(latest.reference).toBe(`${repository}:latest`);
     const short = byName.id.replace('sha256:', '').slice(0, 12);
-    expect(await images.provide(short, { progress })).toEqual({ ...byName, reference: byName.id });
-    expect((await images.provide(byName.id, { progress })).id).toBe(byName.id);
+    expect(await images.provide({ image: short }, { progress })).toEqual({ ...byName, reference: byName.id });
+    expect((await images.provide({ image: byName.id }, { progress })).id).toBe(byName.id);
   });
 
   it('[C6] are pulled on first use, with progress, and not again', async () => {
@@ -411,17 +414,17 @@ describe('images by name', () => {
     await push(endpoint.replace('unix://', ''), repository, 'latest');
     await removeImage(connection, `${repository}:latest`);
     const events: ProgressEvent[] = [];
-    const pulled = await images.provide(repository, { progress: (event) => events.push(event) });
+    const pulled = await images.provide({ image: repository }, { progress: (event) => events.push(event) });
     expect(pulled.reference).toBe(`${repository}:latest`);
     expect(events.map(({ step }) => step)).toContain('pull');
     events.length = 0;
-    const again = await images.provide(repository, { progress: (event) => events.push(event) });
+    const again = await images.provide({ image: repository }, { progress: (event) => events.push(event) });
     expect(again).toEqual(pulled);
     expect(events).toEqual([]);
   });
 
   it('[C6] that no registry has are image_pull_failed', async () => {
-    await expect(images.provide('127.0.0.1:1/nothing', { progress })).rejects.toMatchObject({
+    await expect(images.provide({ image: '127.0.0.1:1/nothing' }, { progress })).rejects.toMatchObject({
       code: 'image_pull_failed',
     });
   });
@@ -429,7 +432,7 @@ describe('images by name', () => {
   it('[G8] the base image is there, or the advice says how it is made', async () => {
     const real = dockerImageEngine(connection);
     const empty: ImageEngine = { ...real, find: () => Promise.resolve(undefined) };
-    await expect(new EngineBoxImages(empty).provide(undefined, { progress })).rejects.toMatchObject({
+    await expect(new EngineBoxImages(empty).provide({}, { progress })).rejects.toMatchObject({
       code: 'image_missing',
       advice: expect.stringContaining('sally image bootstrap'),
     });

@@ -47,7 +47,10 @@ describe.runIf(canBuildBoth)('the package', () => {
     for (const file of [
       'package/porter/build/porter-amd64',
       'package/porter/build/porter-arm64',
+      'package/porter/build/keeper-amd64',
+      'package/porter/build/keeper-arm64',
       'package/images/base/Dockerfile',
+      'package/agents/claude/package-lock.json',
       'package/dist/cli/sally.cjs',
       'package/LICENSE',
       'package/README.md',
@@ -134,6 +137,8 @@ describe.runIf(canBuildBoth)('the package', () => {
       'src/store/',
       'src/setup/',
       'src/images/',
+      // Bundled, so that no file of theirs would show it.
+      'node_modules/',
     ]) {
       expect(
         code.some((text) => text.includes(`// ${part}`)),

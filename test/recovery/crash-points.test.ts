@@ -1,17 +1,18 @@
 /** The daemon is killed at every step of making, using, stopping and removing a sandbox. The next one makes all of it true again. */
 
-import { chown, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { chown, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { ExecResultView, ExecView, SandboxView } from '../../src/protocol/views.ts';
+import { Sandbox } from '../../src/sdk/sandbox.ts';
 import { type DaemonHome, daemonHome, type TestDaemon } from '../support/daemon-home.ts';
-import { testEngine } from '../support/engine.ts';
+import { onDocker, testImage } from '../support/engine-under-test.ts';
 import { requiresRoot } from '../support/requires.ts';
 
 const create = async (daemon: TestDaemon): Promise<SandboxView> =>
   await daemon.client.json<SandboxView>('POST', '/v1/sandboxes', {
-    body: { spec: { name: 'victim', image: testEngine().image } },
+    body: { spec: { name: 'victim', ...testImage() } },
   });
 
 const sandboxesOf = async (daemon: TestDaemon): Promise<readonly SandboxView[]> =>
@@ -21,14 +22,30 @@ const sandboxesOf = async (daemon: TestDaemon): Promise<readonly SandboxView[]> 
 async function expectNothingLeft(home: DaemonHome): Promise<void> {
   expect(await home.engine.list(home.owner)).toEqual([]);
   expect(await readdir(join(home.stateDir, 'sandboxes'))).toEqual([]);
+  expect(await unfinished(home)).toEqual([]);
+}
+
+/** What bubblewrap keeps beside its boxes is one copy of /etc; on Docker there is no such folder. */
+async function unfinished({ stateDir }: DaemonHome): Promise<readonly string[]> {
+  const kept = await readdir(join(stateDir, 'bubblewrap')).catch(() => []);
+  return kept.filter((name) => !/^etc-[0-9a-f]{16}$/.test(name));
 }
 
 describe('[A16] killed while a sandbox is made', () => {
+  const steps = onDocker
+    ? ['create.user-image', 'create.porter']
+    : [
+        'bubblewrap.folder',
+        'bubblewrap.filled',
+        'bubblewrap.draft',
+        'bubblewrap.data',
+        'bubblewrap.cgroups',
+        'bubblewrap.etc',
+      ];
   const points = [
+    ...steps,
     'create.accepted',
     'create.image',
-    'create.user-image',
-    'create.porter',
     'create.container',
     'create.recorded',
     'create.started',
@@ -42,6 +59,7 @@ describe('[A16] killed while a sandbox is made', () => {
     expect(first.child.signalCode).toBe('SIGKILL');
     const next = await home.start();
     expect(await home.engine.list(home.owner)).toEqual([]);
+    expect(await unfinished(home)).toEqual([]);
     expect(await sandboxesOf(next)).toMatchObject([{ name: 'victim', state: 'FAILED' }]);
     await next.client.json('POST', '/v1/sandboxes/victim/start');
     const { stdout } = await next.client.json<ExecResultView>('POST', '/v1/sandboxes/victim/execs', {
@@ -69,7 +87,7 @@ describe.runIf(requiresRoot())('[A6][A16] killed while something is copied', () 
       await writeFile(join(userHome, 'project/file'), 'copy\n');
       const spec = {
         name: 'victim',
-        image: testEngine().image,
+        ...testImage(),
         builtin_tools: ['claude'],
         copies: [{ source: join(userHome, 'project'), target: '/in' }],
       };
@@ -87,6 +105,41 @@ describe.runIf(requiresRoot())('[A6][A16] killed while something is copied', () 
       expect(stdout.data).toBe('tool\ncopy\n');
       await next.client.json('DELETE', '/v1/sandboxes/victim');
       await expectNothingLeft(home);
+    },
+  );
+});
+
+describe('[A16][O8] killed while changes become the baseline', () => {
+  test.each([
+    ['rebase.packed', ['changed', 'new']],
+    ['rebase.saved', []],
+  ] as const)(
+    'at %s: it is the old one or the new one, whole, and the next apply ends it',
+    async (point, changed) => {
+      const home = await daemonHome();
+      const folder = await mkdtemp(join(tmpdir(), 'sallyport-copied-'));
+      onTestFinished(() => rm(folder, { recursive: true }));
+      await writeFile(join(folder, 'changed'), 'before\n');
+      await writeFile(join(folder, 'same'), 'same\n');
+      const workspace = { path: folder, mode: 'copy' as const };
+      const first = await home.start({ SALLYPORT_CRASH_AT: point });
+      const made = await Sandbox.create({ ...testImage(), workspace }, { client: first.client });
+      await made.sh('cd /workspace && echo after > changed && echo new > new', { check: true });
+      await expect(made.apply()).rejects.toBeDefined();
+      await first.ended;
+      expect(await readFile(join(folder, 'changed'), 'utf8')).toBe('after\n');
+      const next = await home.start();
+      const box = await Sandbox.connect(made.id, { client: next.client });
+      expect((await box.changes()).changes.map(({ path }) => path)).toEqual(changed);
+      // What is kept of the old state fits to it.
+      await box.sh('cd /workspace && echo more >> changed', { check: true });
+      let patch = '';
+      for await (const { bytes } of box.diff()) patch += bytes.toString();
+      expect(patch).toContain(changed.length > 0 ? '-before\n+after\n+more\n' : ' after\n+more\n');
+      await box.sh('cd /workspace && echo after > changed', { check: true });
+      expect(await box.apply()).toMatchObject({ applied: true, written: [], conflicts: [] });
+      expect((await box.changes()).changes).toEqual([]);
+      await box.remove();
     },
   );
 });
@@ -145,7 +198,8 @@ describe('[A16] killed while a sandbox is stopped or removed', () => {
     await expectNothingLeft(home);
   });
 
-  test.each(['remove.recorded', 'remove.container', 'remove.store'])(
+  const removing = ['remove.recorded', 'remove.container', 'remove.store'];
+  test.each([...removing, ...(onDocker ? [] : ['bubblewrap.killed'])])(
     'at %s: the next daemon finishes it',
     async (point) => {
       const home = await daemonHome();

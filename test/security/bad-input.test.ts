@@ -231,7 +231,7 @@ describe('a body that is too much or nothing', () => {
         message: expect.stringMatching(says),
       });
       expect(value.error.advice.length, name).toBeGreaterThan(10);
-      expect(ms, name).toBeLessThan(2000);
+      expect(ms, name).toBeLessThan(10_000);
     }
     expect(await everything(home, daemon)).toEqual(before);
     const envs = variables(5, 100_000);
@@ -250,7 +250,7 @@ describe('a body that is too much or nothing', () => {
     expect(() => parseConfigText('sallyport.yaml', bomb, specSchema)).toThrow(
       expect.objectContaining({ code: 'config_invalid', message: expect.stringMatching(/alias/) }),
     );
-    expect(performance.now() - began).toBeLessThan(1000);
+    expect(performance.now() - began).toBeLessThan(5000);
     const ordinary = 'labels:\n  a: &name one\n  b: *name\n';
     expect(parseConfigText('sallyport.yaml', ordinary, specSchema)).toEqual({
       labels: { a: 'one', b: 'one' },

@@ -12,8 +12,9 @@ import { dockerImageEngine } from '../../src/engines/docker/image-engine.ts';
 import { findVolume } from '../../src/engines/docker/volumes/inspect.ts';
 import { EngineBoxImages } from '../../src/images/box-images.ts';
 import { label, ownedLabels } from '../../src/protocol/labels.ts';
-import type { HealthView } from '../../src/protocol/views.ts';
+import type { HealthView, PruneView } from '../../src/protocol/views.ts';
 import { Sandbox } from '../../src/sdk/sandbox.ts';
+import { verifyAudit } from '../../src/store/audit-reader.ts';
 import { type DaemonHome, daemonHome, type TestDaemon } from '../support/daemon-home.ts';
 import { belongings, makeSandbox, memoryReport, pidOf, processFigures } from '../support/daemon-world.ts';
 import { makeContainer, runContainer, testEngine } from '../support/engine.ts';
@@ -24,10 +25,10 @@ async function filesOf({ stateDir }: DaemonHome): Promise<readonly string[]> {
   return (await readdir(stateDir, { recursive: true })).sort();
 }
 
-const nothing = { containers: [], volumes: [], networks: [], folders: [] };
+const nothing = { containers: [], services: [], volumes: [], networks: [], folders: [] };
 
 describe('[A12] after many sandboxes', () => {
-  const cycles = full ? 200 : 30;
+  const cycles = full ? 200 : 10;
   const atOnce = 3;
 
   test(`${cycles} times create, exec, delete: engine, files, descriptors and memory are as before`, async () => {
@@ -148,12 +149,17 @@ describe('[A12] what is not ours', () => {
       }),
     });
     await rm(folder, { recursive: true });
-    const prune = async (dryRun: boolean) =>
-      await daemon.client.json('POST', '/v1/prune', { body: { dry_run: dryRun } });
-    const row = { id: pruned.id, name: 'pruned', why: expect.stringContaining(folder) };
-    expect(await prune(true)).toEqual({ sandboxes: [{ ...row, removed: false }] });
+    const prune = async (dryRun: boolean) => {
+      const body = { dry_run: dryRun };
+      const { things } = await daemon.client.json<PruneView>('POST', '/v1/prune', { body });
+      // Images without a base are a cache that all share; the rest is of this owner alone.
+      return things.filter(({ kind }) => kind !== 'image');
+    };
+    const row = { kind: 'sandbox', id: pruned.id, name: 'pruned', size_bytes: expect.any(Number) };
+    const why = expect.stringContaining(folder);
+    expect(await prune(true)).toEqual([{ ...row, why, outcome: 'would_be_removed' }]);
     expect((await belongings(home)).containers).toHaveLength(2);
-    expect(await prune(false)).toEqual({ sandboxes: [{ ...row, removed: true }] });
+    expect(await prune(false)).toEqual([{ ...row, why, outcome: 'removed' }]);
     // A daemon that begins anew looks at all containers: it leaves these alone as well.
     daemon.child.kill('SIGKILL');
     await daemon.ended;
@@ -193,7 +199,10 @@ describe('[C7][A15] what is written down', () => {
     const of = (program: string) => lines.filter(({ argv }) => (argv as string[])[0] === program);
     expect(of('true')).toEqual([
       {
+        n: 1,
+        prev: '0'.repeat(64),
         at: expect.stringMatching(/^\d{4}-/),
+        type: 'exec',
         sandbox,
         exec: expect.stringMatching(/^ex-/),
         argv: ['true'],
@@ -208,6 +217,7 @@ describe('[C7][A15] what is written down', () => {
       { outcome: expect.stringContaining('could not be started') },
     ]);
     expect(of('sleep')).toHaveLength(2);
+    expect(await verifyAudit(home.stateDir)).toMatchObject({ ok: true, lines: lines.length });
     const files = await readdir(join(home.stateDir, 'events'));
     const events: { readonly sequence: number; readonly type: string }[] = [];
     for (const file of files.filter((name) => name.endsWith('.jsonl')).sort()) {

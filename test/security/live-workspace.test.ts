@@ -21,7 +21,7 @@ import type { CreateInput } from '../../src/protocol/requests.ts';
 import type { Sandbox } from '../../src/sandboxes/sandbox.ts';
 import { makeStubs, type StubTurns } from '../../src/sandboxes/stubs.ts';
 import { daemonHome } from '../support/daemon-home.ts';
-import { testEngine } from '../support/engine.ts';
+import { onDocker, testImage } from '../support/engine-under-test.ts';
 import { temporaryFolder } from '../support/little-engine.ts';
 import { portableGit } from '../support/portable-git.ts';
 import { commandExists, isRoot, requirement } from '../support/requires.ts';
@@ -31,8 +31,8 @@ import { openSandboxes, runInSandbox, type TestSandboxes } from '../support/sand
 const owner = isRoot ? 1234 : (process.getuid?.() ?? -1);
 const asOwner = isRoot ? { uid: owner, gid: owner } : {};
 
-const hasGvisor = requirement('gVisor (runsc)', commandExists('runsc')) && isRoot;
-const runtimes = ['runc', ...(hasGvisor ? ['runsc'] : [])];
+const hasGvisor = onDocker && requirement('gVisor (runsc)', commandExists('runsc')) && isRoot;
+const runtimes = [onDocker ? 'runc' : 'bwrap', ...(hasGvisor ? ['runsc'] : [])];
 
 function workspace(): string {
   const folder = temporaryFolder();
@@ -263,13 +263,27 @@ describe('stubs', () => {
     expect(readdirSync(folder)).toEqual(['.vscode']);
   });
 
+  test('stay while a sandbox of another daemon has them mounted, and go when it has not', async () => {
+    const [one, another] = [await openSandboxes(), await openSandboxes()];
+    const folder = workspace();
+    const first = await one.make({ spec: { name: 'first', workspace: { path: folder } } });
+    const second = await another.make({ spec: { name: 'second', workspace: { path: folder } } });
+    await first.stop(0);
+    expect(readdirSync(folder)).toContain('.vscode');
+    expect(await sh(second, 'echo x > .vscode/tasks.json || echo held')).toContain('held');
+    await second.stop(0);
+    await first.start();
+    await first.remove({ force: true });
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
   test.each(['create.stubs', 'create.started', 'create.greeted'])(
     'are taken away by the next daemon when the first is killed at %s',
     async (point) => {
       const home = await daemonHome();
       const folder = workspace();
       const first = await home.start({ SALLYPORT_CRASH_AT: point });
-      const spec = { name: 'victim', image: testEngine().image, workspace: { path: folder } };
+      const spec = { name: 'victim', ...testImage(), workspace: { path: folder } };
       await expect(first.client.json('POST', '/v1/sandboxes', { body: { spec } })).rejects.toBeDefined();
       await first.ended;
       expect(readdirSync(folder)).toContain('.vscode');
@@ -286,7 +300,11 @@ describe('stubs', () => {
       stubs: [{ path: join(folder, 'sub/.vscode') }, { path: join(folder, 'own') }],
     };
     const id = sandboxIdFrom(Buffer.alloc(10));
-    const turns: StubTurns = { turns: new Serial(), neededByOthers: () => false };
+    const turns: StubTurns = {
+      turns: new Serial(),
+      neededByOthers: () => false,
+      boundPaths: async () => new Set(),
+    };
     const made = makeStubs({ id, plan }, turns, () => {});
     await expect(made).rejects.toMatchObject({
       code: 'stub_impossible',
@@ -323,6 +341,11 @@ describe('a git worktree', () => {
       ownConfig: `echo x > ${gitDir}/config.worktree`,
       ownCommonDirectory: `echo /tmp > ${gitDir}/commondir`,
       ownPlace: `echo /tmp > ${gitDir}/gitdir`,
+      ownModule: `mkdir -p ${gitDir}/modules/sub`,
+      ownModules: `mv ${gitDir}/modules ${gitDir}/other`,
+      attributes: `mkdir -p ${main}/.git/info && echo x > ${main}/.git/info/attributes`,
+      module: `mkdir -p ${main}/.git/modules/sub`,
+      otherWorktree: `mkdir ${main}/.git/worktrees/other`,
       renamed: `mv ${gitDir} ${gitDir}.old`,
       pointer: 'echo gitdir: /tmp > .git',
     };
@@ -334,6 +357,7 @@ describe('a git worktree', () => {
     expect(git(main, 'log', '--format=%s', 'side')).toBe('inside\nfirst\n');
     expect(git(path, 'status', '--porcelain')).toBe('');
     expect(existsSync(join(gitDir, 'config.worktree'))).toBe(false);
+    expect(existsSync(join(gitDir, 'modules'))).toBe(false);
   });
 
   test('that its repository does not know is not believed: nothing of it is inside, and a note says so', async () => {

@@ -24,6 +24,7 @@ import {
   timed,
 } from '../support/daemon-world.ts';
 import { testEngine } from '../support/engine.ts';
+import { holdsLimits, onDocker, testImage } from '../support/engine-under-test.ts';
 import { temporaryFolder } from '../support/little-engine.ts';
 import { serve } from '../support/sockets.ts';
 
@@ -99,16 +100,19 @@ async function inLooseContainer(script: string, folder: string): Promise<string>
 }
 
 describe('[A11] the boundary of a sandbox', () => {
-  test('no privileged act works, in either profile; all of them work in a container that is not sealed', async () => {
-    const daemon = await (await daemonHome()).start();
-    const folder = probeFolder();
-    const mounts = [{ source: folder, target: '/probe' }];
-    await using standard = await makeSandbox(daemon, { mounts });
-    await using strict = await makeSandbox(daemon, { profile: 'strict', mounts });
-    expect(verdicts(await inLooseContainer(allActs, folder))).toEqual(everyAct('done'));
-    expect(verdicts((await standard.sh(allActs)).stdout)).toEqual(everyAct('refused'));
-    expect(verdicts((await strict.sh(allActs)).stdout)).toEqual(everyAct('refused'));
-  });
+  test.runIf(holdsLimits)(
+    'no privileged act works, in either profile; all of them work in a container that is not sealed',
+    async () => {
+      const daemon = await (await daemonHome()).start();
+      const folder = probeFolder();
+      const mounts = [{ source: folder, target: '/probe' }];
+      await using standard = await makeSandbox(daemon, { mounts });
+      await using strict = await makeSandbox(daemon, { profile: 'strict', mounts });
+      expect(verdicts(await inLooseContainer(allActs, folder))).toEqual(everyAct('done'));
+      expect(verdicts((await standard.sh(allActs)).stdout)).toEqual(everyAct('refused'));
+      expect(verdicts((await strict.sh(allActs)).stdout)).toEqual(everyAct('refused'));
+    },
+  );
 
   test('no capability, no new privileges and a filter, for every kind of exec', async () => {
     const daemon = await (await daemonHome()).start();
@@ -147,7 +151,8 @@ describe('[A11] the boundary of a sandbox', () => {
     const find =
       "find / -xdev -type s 2>/dev/null; find /tmp /dev /run -type s 2>/dev/null; awk 'NF == 8 && NR > 1 { print $8 }' /proc/net/unix";
     const { stdout } = await box.sh(find);
-    expect(stdout.trim().split('\n')).toEqual([expect.stringMatching(/^@sallyport-porter/)]);
+    // On bubblewrap porter's door is a socket of the host's, which has no name inside.
+    expect(stdout.trim().split('\n')).toEqual([onDocker ? expect.stringMatching(/^@sallyport-porter/) : '']);
     const paths = [
       testEngine().endpoint.replace('unix://', ''),
       '/var/run/docker.sock',
@@ -174,7 +179,7 @@ os.system(sys.argv[1])`;
       `${home.stateDir}/daemon.sock`,
       home.stateDir,
     ]) {
-      const spec = { image: testEngine().image, mounts: [{ source, target: '/data' }] };
+      const spec = { ...testImage(), mounts: [{ source, target: '/data' }] };
       const { error } = await rawRequest(home, 'POST', '/v1/sandboxes', { body: JSON.stringify({ spec }) });
       expect(error).toMatchObject({ code: 'refused_by_policy', details: { field: 'mounts.0.source' } });
     }
@@ -240,7 +245,7 @@ async function firstChunk(running: ExecProcess): Promise<string> {
   throw new Error('it ended without a word');
 }
 
-describe('[A11] a bomb harms nobody but its own sandbox', () => {
+describe.runIf(holdsLimits)('[A11] a bomb harms nobody but its own sandbox', () => {
   const small = { memory: '128m', cpus: 0.5, pids: 64 };
 
   async function scene(more: CreateOptions = {}) {

@@ -4,9 +4,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { chown, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { inject, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, inject, onTestFinished } from 'vitest';
 import { packageInfo } from '../../src/lib/package-root.ts';
-import './provided.ts';
+import { engineVariables, imageFlags } from './engine-under-test.ts';
+import { stateFolder } from './state-folder.ts';
 
 export interface CliResult {
   readonly code: number | null;
@@ -47,12 +48,13 @@ export function startSally(
   const child = spawn(command, [...prefix, ...args], {
     stdio: 'pipe',
     // Not this checkout: a sallyport.yaml or the folder's own sandbox would be found here.
-    cwd: options.cwd ?? inject('stateDir'),
+    cwd: options.cwd ?? stateFolder(),
     env: {
       PATH: process.env['PATH'] ?? '',
       HOME: process.env['HOME'] ?? '/',
       DOCKER_HOST: inject('engine').endpoint,
-      SALLYPORT_STATE_DIR: inject('stateDir'),
+      SALLYPORT_STATE_DIR: stateFolder(),
+      ...engineVariables,
       ...options.env,
     },
   });
@@ -100,11 +102,30 @@ export async function makeBox(
   args: readonly string[] = [],
   options: Parameters<typeof startSally>[1] = {},
 ): Promise<string> {
-  const made = await sally(['create', '--image', inject('engine').image, ...args], options);
-  if (made.code !== 0) throw new Error(`no sandbox: ${made.stderr}`);
-  const name = made.stdout.trim();
+  const name = await createBox(args, options);
   removeAfterwards(name);
   return name;
+}
+
+/** One for all tests of a `describe` that leave it as they found it, or keep to paths of their own. */
+export function boxForAll(args: readonly string[] = []): () => string {
+  let name = '';
+  beforeAll(async () => {
+    name = await createBox(args);
+  });
+  afterAll(async () => {
+    if (name !== '') await sally(['rm', '--force', name]);
+  });
+  return () => name;
+}
+
+async function createBox(
+  args: readonly string[],
+  options: Parameters<typeof startSally>[1] = {},
+): Promise<string> {
+  const made = await sally(['create', ...imageFlags(), ...args], options);
+  if (made.code !== 0) throw new Error(`no sandbox: ${made.stderr}`);
+  return made.stdout.trim();
 }
 
 export function removeAfterwards(name: string): void {

@@ -7,14 +7,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
-import { dockerBoxEngine } from '../../src/engines/docker/box-engine.ts';
 import type { EngineConnection } from '../../src/engines/docker/wire/connection.ts';
 import { ownerId } from '../../src/lib/owner.ts';
 import { packageInfo } from '../../src/lib/package-root.ts';
-import { readPorterBinary } from '../../src/porter/binary.ts';
 import type { BoxEngine } from '../../src/sandboxes/ports.ts';
 import { DaemonClient } from '../../src/sdk/client.ts';
+import { boxEngineOf, removeBoxes } from './box-engine.ts';
 import { testEngine } from './engine.ts';
+import { engineVariables } from './engine-under-test.ts';
 
 const entry = join(packageInfo().root, 'dist/daemon/main.js');
 
@@ -41,11 +41,11 @@ export async function daemonHome(
 ): Promise<DaemonHome> {
   const stateDir = await mkdtemp(join(tmpdir(), 'sallyport-daemon-'));
   const owner = ownerId(process.getuid?.() ?? -1, stateDir);
-  const engine = dockerBoxEngine(connection, readPorterBinary);
+  const engine = await boxEngineOf(connection, stateDir);
   const children: ChildProcess[] = [];
   onTestFinished(async () => {
     for (const child of children) await endOf(child);
-    for (const box of await engine.list(owner)) await engine.remove(box.id);
+    await removeBoxes(engine, connection, owner);
     await rm(stateDir, { recursive: true, force: true });
   });
   return {
@@ -60,6 +60,7 @@ export async function daemonHome(
           HOME: process.env['HOME'] ?? '/',
           DOCKER_HOST: connection.endpoint,
           SALLYPORT_STATE_DIR: stateDir,
+          ...engineVariables,
           ...env,
         },
       });

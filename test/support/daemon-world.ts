@@ -9,19 +9,22 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 import { listNetworks } from '../../src/engines/docker/networks/list.ts';
+import { dockerServiceEngine } from '../../src/engines/docker/service-engine.ts';
 import { listVolumes } from '../../src/engines/docker/volumes/list.ts';
 import { label } from '../../src/protocol/labels.ts';
 import { type CreateOptions, Sandbox } from '../../src/sdk/sandbox.ts';
 import type { DaemonHome, TestDaemon } from './daemon-home.ts';
 import { testEngine } from './engine.ts';
+import { testImage } from './engine-under-test.ts';
 
 /** Ready, of the test image. */
 export async function makeSandbox(daemon: TestDaemon, options: CreateOptions = {}): Promise<Sandbox> {
-  return await Sandbox.create({ image: testEngine().image, ...options }, { client: daemon.client });
+  return await Sandbox.create({ ...testImage(), ...options }, { client: daemon.client });
 }
 
 export interface Belongings {
   readonly containers: readonly string[];
+  readonly services: readonly string[];
   readonly volumes: readonly string[];
   readonly networks: readonly string[];
   /** Folders of sandboxes, also half-made or half-removed ones. */
@@ -32,14 +35,16 @@ export interface Belongings {
 export async function belongings({ engine, owner, stateDir }: DaemonHome): Promise<Belongings> {
   const { connection } = testEngine();
   const owned = [`${label.owner}=${owner}`] as const;
-  const [containers, volumes, networks, folders] = await Promise.all([
+  const [containers, services, volumes, networks, folders] = await Promise.all([
     engine.list(owner),
+    dockerServiceEngine(connection).list(owner),
     listVolumes(connection, [...owned]),
     listNetworks(connection, [...owned]),
     readdir(join(stateDir, 'sandboxes')).catch(() => []),
   ]);
   return {
     containers: containers.map(({ id }) => id).sort(),
+    services: services.map(({ id }) => id).sort(),
     volumes: volumes.map(({ name }) => name).sort(),
     networks: networks.map(({ name }) => name).sort(),
     folders: folders.sort(),

@@ -4,13 +4,14 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { dockerBoxEngine } from '../../src/engines/docker/box-engine.ts';
 import { ownerId } from '../../src/lib/owner.ts';
-import { readPorterBinary } from '../../src/porter/binary.ts';
 import type { HealthView } from '../../src/protocol/views.ts';
 import { type ConnectionOptions, DaemonClient } from '../../src/sdk/client.ts';
 import { type CreateOptions, Sandbox } from '../../src/sdk/sandbox.ts';
+import { boxEngineOf, removeBoxes } from './box-engine.ts';
 import { testEngine } from './engine.ts';
+import { engineVariables, testImage } from './engine-under-test.ts';
+import { until } from './until.ts';
 
 export interface TestDaemon {
   readonly stateDir: string;
@@ -27,9 +28,10 @@ export interface TestDaemon {
   readonly log: () => Promise<string>;
 }
 
-/** It is started by the first call, like everywhere. `variables` are those of the daemon alone. */
-export async function testDaemon(variables: Readonly<Record<string, string>> = {}): Promise<TestDaemon> {
-  const { connection, endpoint, image } = testEngine();
+/** It is started by the first call, like everywhere. `more` are variables of the daemon alone. */
+export async function testDaemon(more: Readonly<Record<string, string>> = {}): Promise<TestDaemon> {
+  const variables = { ...engineVariables, ...more };
+  const { connection, endpoint } = testEngine();
   const stateDir = await mkdtemp(join(tmpdir(), 'sally-daemon-'));
   const connect = (options: ConnectionOptions = {}): DaemonClient => {
     const before = { ...process.env };
@@ -42,14 +44,15 @@ export async function testDaemon(variables: Readonly<Record<string, string>> = {
     return made;
   };
   const client = connect();
-  const engine = dockerBoxEngine(connection, readPorterBinary);
+  const engine = await boxEngineOf(connection, stateDir);
   const owner = ownerId(process.getuid?.() ?? -1, stateDir);
   const health = async (): Promise<HealthView> => await client.json('GET', '/v1/health');
   onTestFinished(async () => {
-    await client.shutdown({ keep: true });
+    // One that was started at the same time and came late finds nobody, and is the daemon then.
+    do await client.shutdown({ keep: true });
+    while (!(await isGone(await pidOf(stateDir), lateMs)));
     client.close();
-    await gone(await pidOf(stateDir));
-    for (const box of await engine.list(owner)) await engine.remove(box.id);
+    await removeBoxes(engine, connection, owner);
     await rm(stateDir, { recursive: true, force: true });
   });
   return {
@@ -62,7 +65,7 @@ export async function testDaemon(variables: Readonly<Record<string, string>> = {
       process.kill(pid, 'SIGKILL');
       await gone(pid);
     },
-    make: async (options = {}) => await Sandbox.create({ image, ...options }, { client }),
+    make: async (options = {}) => await Sandbox.create({ ...testImage(), ...options }, { client }),
     containers: async () => (await engine.list(owner)).length,
     log: async () => await readFile(join(stateDir, 'daemon.log'), 'utf8'),
   };
@@ -77,16 +80,24 @@ async function pidOf(stateDir: string): Promise<number | undefined> {
   }
 }
 
-/** The system tells nobody but a parent: so it is asked, as often as it takes. */
-async function gone(pid: number | undefined): Promise<void> {
-  if (pid === undefined) return;
-  for (;;) {
+/** A daemon that was told to stop is gone by then. */
+const lateMs = 15_000;
+
+const gone = async (pid: number): Promise<void> => void (await isGone(pid, Number.POSITIVE_INFINITY));
+
+/** The system tells nobody but a parent. False: it still runs after that long. */
+async function isGone(pid: number | undefined, withinMs: number): Promise<boolean> {
+  if (pid === undefined) return true;
+  const from = performance.now();
+  let gone = false;
+  await until(async () => {
     const status = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
     // A zombie waits for its parent, and is as dead as it will be; but while another of its threads is on its way out, its
     // sockets are open and take connections that nobody will answer.
     const threads = await readdir(`/proc/${pid}/task`).catch(() => []);
     const isZombie = / [ZX] /.test(status?.slice(status.lastIndexOf(')')) ?? '');
-    if (status === undefined || (isZombie && threads.length <= 1)) return;
-    await new Promise((resolve) => setImmediate(resolve));
-  }
+    gone = status === undefined || (isZombie && threads.length <= 1);
+    return gone || performance.now() - from >= withinMs;
+  });
+  return gone;
 }

@@ -4,7 +4,7 @@
  */
 
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
@@ -31,9 +31,13 @@ const say = (message: string): void => {
 };
 
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  // The projects share one run. The first of them sets up, for all; its teardown comes after the last test of each.
+  const whole = project.vitest.getRootProject();
+  if ('engine' in whole.getProvidedContext()) return async () => {};
   const runId = `${Date.now().toString(36)}-${randomBytes(4).toString('hex')}`;
-  const stateDir = await mkdtemp(join(tmpdir(), 'sallyport-run-'));
-  process.env['SALLYPORT_STATE_DIR'] = stateDir;
+  const stateFolders = await mkdtemp(join(tmpdir(), 'sallyport-run-'));
+  // For what reads the environment in a test's own process. The command line is given one of those inside.
+  process.env['SALLYPORT_STATE_DIR'] = stateFolders;
   const ready = await ensureEngine({
     environment: readEngineEnvironment(),
     setup: readSetupEnvironment(),
@@ -56,20 +60,19 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
       },
     });
     say(`image: ${image.reference} (${image.how}, ${image.durationMs} ms)`);
-    project.provide('engine', {
+    whole.provide('engine', {
       endpoint: describeEndpoint(endpoint),
       apiVersion: connection.apiVersion ?? '',
       image: image.reference,
     });
-    project.provide('runId', runId);
-    project.provide('stateDir', stateDir);
+    whole.provide('runId', runId);
+    whole.provide('stateFolders', stateFolders);
     const porterBefore = await porterVolumes(connection);
-    const owner = ownerId(process.getuid?.() ?? -1, stateDir);
-    return () => tearDown(ready, { runId, owner, stateDir, porterBefore });
+    return () => tearDown(ready, { runId, stateFolders, porterBefore });
   } catch (error) {
     // vitest calls no teardown for a set-up that failed.
     await stopOwnEngine(ready);
-    await rm(stateDir, { recursive: true, force: true });
+    await rm(stateFolders, { recursive: true, force: true });
     throw error;
   }
 }
@@ -87,44 +90,58 @@ async function offerRuntimes(): Promise<void> {
 
 interface Run {
   readonly runId: string;
-  readonly owner: string;
-  readonly stateDir: string;
+  readonly stateFolders: string;
   readonly porterBefore: ReadonlySet<string>;
 }
 
 async function tearDown(ready: ReadyEngine, run: Run): Promise<void> {
   const problems: string[] = [];
-  try {
-    await stopDaemon(run.stateDir);
-  } catch (error) {
-    problems.push(`the daemon could not be stopped: ${String(error)}`);
+  const places = (await readdir(run.stateFolders)).filter((name) => /^\d+(-[a-z]+)?$/.test(name));
+  const stateDirs = [run.stateFolders, ...places.map((name) => join(run.stateFolders, name))];
+  for (const stateDir of stateDirs) {
+    try {
+      await stopDaemon(stateDir);
+    } catch (error) {
+      problems.push(`the daemon of ${stateDir} could not be stopped: ${String(error)}`);
+    }
   }
   try {
-    problems.push(...(await inspectEngine(ready.found.connection, run)));
+    problems.push(...(await inspectEngine(ready.found.connection, run, stateDirs)));
   } catch (error) {
     problems.push(`the engine could not be inspected: ${String(error)}`);
   }
+  for (const stateDir of stateDirs) problems.push(...(await boxesLeft(stateDir)));
   problems.push(...(await stopOwnEngine(ready)));
-  await rm(run.stateDir, { recursive: true, force: true });
+  await rm(run.stateFolders, { recursive: true, force: true });
   if (problems.length === 0) return;
   // Set here as well, because what a teardown throws is printed and does not decide the exit status by itself.
   process.exitCode = 1;
   throw new Error(`the test run left something behind:\n  ${problems.join('\n  ')}`);
 }
 
-/** The one that the command line started for the tests. What it stops is still there, and so is found to be left. */
+/** One that the command line started for the tests. What it stops is still there, and so is found to be left. */
 async function stopDaemon(stateDir: string): Promise<void> {
   const client = new DaemonClient({ stateDir, startDaemon: false, anyEngine: true });
   await client.shutdown().finally(() => client.close());
 }
 
-async function inspectEngine(connection: EngineConnection, run: Run): Promise<readonly string[]> {
-  const left = [
-    ...(await leftovers(connection, `${label.test}=${run.runId}`)),
-    ...(await leftovers(connection, `${label.owner}=${run.owner}`)),
-  ];
+async function inspectEngine(
+  connection: EngineConnection,
+  run: Run,
+  stateDirs: readonly string[],
+): Promise<readonly string[]> {
+  const owners = stateDirs.map((stateDir) => ownerId(process.getuid?.() ?? -1, stateDir));
+  const ours = [`${label.test}=${run.runId}`, ...owners.map((owner) => `${label.owner}=${owner}`)];
+  const left = (await Promise.all(ours.map((labelled) => leftovers(connection, labelled)))).flat();
   await removeNewPorterVolumes(connection, run.porterBefore);
   return left;
+}
+
+/** Of bubblewrap, which has nothing of its own to ask: a box is a folder. */
+async function boxesLeft(stateDir: string): Promise<readonly string[]> {
+  const folder = join(stateDir, 'bubblewrap');
+  const names = await readdir(folder).catch(() => []);
+  return names.filter((name) => !name.startsWith('etc-')).map((name) => `the box ${join(folder, name)}`);
 }
 
 /** The private engine is stopped if this run started it; one that was there before stays as it was. */

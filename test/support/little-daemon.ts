@@ -6,6 +6,16 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { WebSocket } from 'ws';
 import { Daemon } from '../../src/daemon/daemon.ts';
+import { guardSurface } from '../../src/daemon/guard-surface.ts';
+import type { ImageSurface } from '../../src/daemon/image-surface.ts';
+import { McpEndpoint } from '../../src/daemon/mcp/mcp-endpoint.ts';
+import { LaunchFiles } from '../../src/daemon/previews/launch-files.ts';
+import { Previews } from '../../src/daemon/previews/previews.ts';
+import { SallyportError } from '../../src/protocol/errors.ts';
+import { DaemonClient } from '../../src/sdk/client.ts';
+import { searchAudit, verifyAudit } from '../../src/store/audit-reader.ts';
+import { McpProfileFile } from '../../src/store/mcp-profiles.ts';
+import { openSecrets } from '../../src/store/secrets.ts';
 import { LittleSandboxes } from './little-sandboxes.ts';
 
 export interface Answer {
@@ -36,14 +46,38 @@ export async function littleDaemon(options: { readonly idleMs?: number } = {}): 
   const { sandboxes, folder, close } = await LittleSandboxes.open();
   const logged: unknown[] = [];
   const daemon = new Daemon({
+    mcp: new McpEndpoint({
+      file: new McpProfileFile(folder),
+      client: () => new DaemonClient({ stateDir: folder, startDaemon: false, anyEngine: true }),
+      log: { info: () => {}, error: (message, fields) => void logged.push({ message, ...fields }) },
+      version: testVersion,
+    }),
+    previews: new Previews({
+      find: () => undefined,
+      files: new LaunchFiles(join(folder, 'previews')),
+      now: () => Date.now(),
+    }),
     sandboxes,
+    secrets: openSecrets(folder),
     log: { info: () => {}, error: (message, fields) => void logged.push({ message, ...fields }) },
     version: testVersion,
     owner: 'owner',
     engineEnvironment: testEnvironment,
-    engine: { endpoint: 'unix:///none', version: '0' },
+    engine: { name: 'none', endpoint: 'unix:///none', version: '0' },
     idleMs: options.idleMs ?? Number.POSITIVE_INFINITY,
-    describeBox: (box) => ({ request: { Image: box.name }, docker_run: `docker run ${box.name}` }),
+    images: noImages,
+    guard: guardSurface({
+      environment: { home: folder, userFile: join(folder, 'config.yaml') },
+      approverToken: 'approver',
+      tell: (event) => void sandboxes.events.append(event),
+      record: (entry) => void logged.push(entry),
+      audit: {
+        search: (query) => searchAudit(folder, query),
+        verify: (head) => verifyAudit(folder, head),
+      },
+      report: (message, error) => void logged.push({ message, error }),
+    }),
+    describeBox: async (box) => ({ request: { Image: box.name }, docker_run: `docker run ${box.name}` }),
   });
   const socketPath = join(folder, 'daemon.sock');
   await daemon.listenOnSocket(socketPath);
@@ -62,6 +96,26 @@ export async function littleDaemon(options: { readonly idleMs?: number } = {}): 
       new WebSocket(`ws://localhost${path}`, { headers, createConnection: () => connect(socketPath) }),
   };
 }
+
+const none = (): never => {
+  throw new SallyportError('image_missing', 'there are no images here');
+};
+const noImages: ImageSurface = {
+  list: async () => [],
+  look: async () => undefined,
+  build: none,
+  why: async ({ folder }) => ({
+    folder,
+    reference: 'none',
+    is_there: false,
+    added: [],
+    removed: [],
+    changed: [],
+  }),
+  log: none,
+  remove: none,
+  prune: async () => [],
+};
 
 export function ask(
   where: { readonly socketPath: string } | { readonly host: string; readonly port: number },

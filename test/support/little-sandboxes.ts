@@ -7,15 +7,17 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
 import type { ExecSurface, SandboxesSurface, SandboxSurface } from '../../src/daemon/surface.ts';
 import { deferred } from '../../src/lib/deferred.ts';
+import { ruleText } from '../../src/policy/egress/rule.ts';
 import type { Files } from '../../src/porter/files.ts';
 import type { BoxRequest } from '../../src/protocol/box.ts';
 import { SallyportError } from '../../src/protocol/errors.ts';
 import { execIdFrom, sandboxIdFrom } from '../../src/protocol/ids.ts';
-import type { CreateBody, ExecBody } from '../../src/protocol/requests.ts';
+import type { CreateBody, ExecBody, NetChange } from '../../src/protocol/requests.ts';
 import type { SandboxState } from '../../src/protocol/states.ts';
-import type { CapturedView, ExecView, SandboxView } from '../../src/protocol/views.ts';
+import type { CapturedView, ExecView, NetView, PortView, SandboxView } from '../../src/protocol/views.ts';
 import type { Captured } from '../../src/sandboxes/ports.ts';
 import { EventLogFiles } from '../../src/store/event-log.ts';
 import { type ExecLogFiles, openExecLog } from '../../src/store/exec-log.ts';
@@ -39,6 +41,10 @@ export class LittleExec implements ExecSurface {
     this.#sandbox = sandbox;
     this.body = body;
     this.kept = log;
+  }
+
+  get known(): Promise<void> {
+    return this.#ended.promise;
   }
 
   get ended(): Promise<void> {
@@ -81,7 +87,8 @@ export class LittleExec implements ExecSurface {
     return this.kept;
   }
 
-  async result() {
+  async knownResult() {
+    await this.ended;
     const shown = ({ data, truncated, totalBytes }: Captured): CapturedView => ({
       encoding: 'base64',
       data: data.toString('base64'),
@@ -100,6 +107,11 @@ export class LittleExec implements ExecSurface {
     await this.appetite;
     this.taken.push(data);
     this.inputBytes += data.length;
+  }
+
+  onInputTaken(): () => void {
+    // All of it is taken when it is written.
+    return () => {};
   }
 
   endStdin(): void {
@@ -135,10 +147,12 @@ export class LittleExec implements ExecSurface {
 }
 
 export class LittleSandbox implements SandboxSurface {
+  rules: NetChange = { allow: [], deny: [] };
   readonly recovered = Promise.resolve();
   readonly id = sandboxIdFrom(randomBytes(10));
   readonly name: string;
   state: SandboxState = 'READY';
+  readonly isElsewhere = false;
   holders = 0;
   readonly all: LittleExec[] = [];
   readonly done: string[] = [];
@@ -173,6 +187,8 @@ export class LittleSandbox implements SandboxSurface {
         profile: 'standard',
         network: 'none',
       },
+      services: [],
+      ports: [],
       ephemeral: false,
       running_execs: 0,
     };
@@ -249,12 +265,53 @@ export class LittleSandbox implements SandboxSurface {
 
   async moveBaseline(): Promise<void> {}
 
+  async publish(): Promise<PortView> {
+    throw new SallyportError('port_unavailable', 'nothing is published here');
+  }
+
+  async connect(): Promise<Duplex> {
+    throw new SallyportError('port_unavailable', 'nothing listens here');
+  }
+
+  async unpublish(host: number): Promise<void> {
+    throw new SallyportError('port_not_published', `port ${host} is not published`);
+  }
+
+  async serviceLogs(service: string): Promise<AsyncIterable<Buffer>> {
+    throw new SallyportError('service_not_found', `there is no service ${service}`);
+  }
+
   async stats() {
     return { at: new Date(0).toISOString(), memory_bytes: 1, memory_limit_bytes: 2, cpu_seconds: 3, pids: 4 };
   }
 
+  net(): NetView {
+    const texts = (rules: NetChange['allow']): string[] => rules.map(ruleText);
+    return {
+      mode: 'deny',
+      allow: texts(this.rules.allow),
+      deny: texts(this.rules.deny),
+      presets: [],
+      upstream: 'direct',
+      open_connections: 0,
+      denied: [],
+      reached: [],
+    };
+  }
+
+  changeNet(change: NetChange): NetView {
+    this.rules = change;
+    return this.net();
+  }
+
+  async *netLog(): AsyncGenerator<never> {}
+
   async verify() {
     return { ok: true, checks: [] };
+  }
+
+  provisionSource() {
+    return { image: 'base', image_id: 'sha256:0' };
   }
 
   hold(): () => void {
@@ -316,12 +373,22 @@ export class LittleSandboxes implements SandboxesSurface {
     return sandbox;
   }
 
-  async explain(body: CreateBody): Promise<BoxRequest> {
-    return { name: body.spec.name ?? 'x' } as BoxRequest;
+  async explain(body: CreateBody) {
+    const box = { name: body.spec.name ?? 'x' } as BoxRequest;
+    return { box, home: { uid: 1, gid: 1, home: '/', workdir: '/' } };
   }
 
   async prune({ dryRun }: { readonly dryRun: boolean }) {
-    return [{ id: 'sb-0', name: 'old', why: 'its workspace is gone', removed: !dryRun }];
+    return [
+      {
+        kind: 'sandbox' as const,
+        id: 'sb-0',
+        name: 'old',
+        why: 'its workspace is gone',
+        sizeBytes: 7,
+        outcome: dryRun ? ('would_be_removed' as const) : ('removed' as const),
+      },
+    ];
   }
 
   async shutdown(keep: boolean): Promise<void> {

@@ -12,6 +12,7 @@ import { bundleProgram } from './child-program.ts';
 import { tellFigures } from './figures.ts';
 import type { FileHostOrder } from './file-host.ts';
 import { full } from './requires.ts';
+import { until } from './until.ts';
 
 const lineBytes = 16;
 const fullSize = { bytes: 200_000_000, kills: 50 };
@@ -67,8 +68,7 @@ export async function loseNothing(trial: LossTrial): Promise<void> {
 async function hostUntil(child: ChildProcess, file: string, target: number): Promise<void> {
   const exited = once(child, 'exit');
   // Where the target is reached already, it is killed wherever it is on its way into the sandbox.
-  while (statSync(file).size < target && child.exitCode === null)
-    await new Promise((resolve) => setImmediate(resolve));
+  await until(() => statSync(file).size >= target || child.exitCode !== null);
   child.kill('SIGKILL');
   expect((await exited)[1]).toBe('SIGKILL');
 }

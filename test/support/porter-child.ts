@@ -11,6 +11,7 @@ import { OutputQueue } from '../../src/porter/output-queue.ts';
 import { queueSink } from '../../src/porter/output-sink.ts';
 import { Porter } from '../../src/porter/porter.ts';
 import { PipeDuplex } from './pipe-duplex.ts';
+import { until } from './until.ts';
 
 export interface PorterChild {
   readonly child: ChildProcess;
@@ -56,9 +57,9 @@ export async function greet(stream: Duplex, epoch: number, token: Buffer = testT
 
 /** Resolves when its second door is open. */
 export async function listening(porter: PorterChild): Promise<void> {
-  while (!readFileSync('/proc/net/unix', 'utf8').includes(`@sallyport-porter.${porter.child.pid}\n`)) {
-    await new Promise((resolve) => setImmediate(resolve));
-  }
+  // With the kernel's flag for it: a socket that has its name already may still refuse.
+  const line = new RegExp(` 00010000 \\S+ \\S+ +\\d+ @sallyport-porter\\.${porter.child.pid}\\n`);
+  await until(() => line.test(readFileSync('/proc/net/unix', 'utf8')));
 }
 
 /** The other door: what an engine's exec does in a container. */

@@ -13,7 +13,7 @@ declare module 'vitest' {
     engine: ProvidedEngine;
     /** The value of the label `dev.sallyport.test` on everything that tests make. */
     runId: string;
-    /** `SALLYPORT_STATE_DIR` of this run; decides the owner id of what Sallyport itself makes. */
-    stateDir: string;
+    /** Holds a state folder for each file that runs at a time (state-folder.ts). */
+    stateFolders: string;
   }
 }

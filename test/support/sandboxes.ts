@@ -4,8 +4,15 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import { CloneFolders } from '../../src/agents/git/clone-folders.ts';
+import { gitEnvironment } from '../../src/agents/git/config.ts';
+import { bubblewrapParts } from '../../src/daemon/engine-parts.ts';
 import { dockerBoxEngine } from '../../src/engines/docker/box-engine.ts';
 import { dockerImageEngine } from '../../src/engines/docker/image-engine.ts';
+import { dockerServiceEngine } from '../../src/engines/docker/service-engine.ts';
+import type { GateSecrets } from '../../src/gate/box-credentials.ts';
+import { EgressGate } from '../../src/gate/gate.ts';
+import type { TorClient } from '../../src/gate/tor/tor-client.ts';
 import { EngineBoxImages } from '../../src/images/box-images.ts';
 import { ownerId } from '../../src/lib/owner.ts';
 import { readPorterBinary } from '../../src/porter/binary.ts';
@@ -15,8 +22,11 @@ import type { BoxExec } from '../../src/sandboxes/box-exec.ts';
 import type { Sandbox } from '../../src/sandboxes/sandbox.ts';
 import { Sandboxes } from '../../src/sandboxes/sandboxes.ts';
 import type { SandboxWorld } from '../../src/sandboxes/world.ts';
+import { GateKeyFiles } from '../../src/store/gate-keys.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { testEngine } from './engine.ts';
+import { type EngineUnderTest, engineUnderTest } from './engine-under-test.ts';
+import { removeOwned } from './owned-objects.ts';
 
 export interface TestSandboxes {
   readonly sandboxes: Sandboxes;
@@ -37,35 +47,73 @@ export async function openSandboxes(
     /** Of the user; absent: of the one who runs the test. */
     readonly home?: string;
     readonly sshAgentPath?: string;
+    /** Whom the gate asks for names. */
+    readonly dnsServers?: readonly string[];
+    /** What the gate may put into requests. */
+    readonly secrets?: Omit<GateSecrets, 'keys'>;
+    /** For those that leave by it. */
+    readonly tor?: TorClient;
     /** An engine that makes something else than it was asked for. */
     readonly tamper?: (box: BoxRequest) => BoxRequest;
+    /** What happens to a box between the relay that was opened to it and the first word on that. */
+    readonly onRelay?: (containerId: string) => Promise<void>;
     /** What the world does between two steps. */
     readonly checkpoint?: (name: string) => void;
+    /** Absent: the one of this run. */
+    readonly on?: EngineUnderTest;
   } = {},
 ): Promise<TestSandboxes> {
   const {
     stateDir,
-    clientAbsenceMs = 10_000,
+    // There are no clients here, and on a busy machine a command may take long: only a test of absence sets it.
+    clientAbsenceMs = 900_000,
     home = homedir(),
     sshAgentPath,
+    dnsServers,
+    secrets,
+    tor,
     tamper = (box) => box,
+    onRelay = async () => {},
     checkpoint = () => {},
+    on = engineUnderTest,
   } = options;
   const folder = stateDir ?? (await mkdtemp(join(tmpdir(), 'sallyport-sandboxes-')));
   const { connection, image, endpoint } = testEngine();
-  const engine = dockerBoxEngine(connection, readPorterBinary);
-  const images = new EngineBoxImages(dockerImageEngine(connection));
-  const store = await openStore(folder);
   const uid = process.getuid?.() ?? -1;
+  const parts =
+    on === 'bubblewrap'
+      ? await bubblewrapParts({ stateDir: folder, uid })
+      : {
+          engine: dockerBoxEngine(connection, readPorterBinary),
+          images: new EngineBoxImages(dockerImageEngine(connection)),
+          services: dockerServiceEngine(connection),
+        };
+  const { engine, images, services } = parts;
+  const store = await openStore(folder);
   const owner = ownerId(uid, folder);
   const reports: string[] = [];
   const world: SandboxWorld = {
-    engine: { ...engine, create: (box, signal) => engine.create(tamper(box), signal) },
+    engine: {
+      ...engine,
+      create: (box, signal) => engine.create(tamper(box), signal),
+      openRelay: async (id, signal) => {
+        const door = await engine.openRelay(id, signal);
+        await onRelay(id);
+        return door;
+      },
+    },
+    services,
     images,
     store,
     owner,
     now: () => new Date().toISOString(),
     checkpoint,
+    gate: new EgressGate({
+      ...(dnsServers === undefined ? {} : { dnsServers }),
+      ...(tor === undefined ? {} : { tor }),
+      ...(secrets === undefined ? {} : { secrets: { ...secrets, keys: new GateKeyFiles(folder) } }),
+    }),
+    clones: await CloneFolders.open(join(folder, 'clones'), gitEnvironment()),
     sshAgent: { path: sshAgentPath, uid },
     clientAbsenceMs,
     report: (what, error) => void reports.push(`${what}: ${error instanceof Error ? error.message : error}`),
@@ -89,6 +137,7 @@ export async function openSandboxes(
   };
   onTestFinished(async () => {
     await abandon();
+    if (on === 'docker') await removeOwned(connection, owner);
     for (const box of await engine.list(owner)) await engine.remove(box.id);
     if (stateDir === undefined) await rm(folder, { recursive: true, force: true });
   });
@@ -100,7 +149,9 @@ export async function openSandboxes(
     stateDir: folder,
     reports,
     make: async (more = {}) => {
-      const sandbox = await sandboxes.create(createBody.parse({ ...more, spec: { image, ...more.spec } }));
+      const sandbox = await sandboxes.create(
+        createBody.parse({ ...more, spec: { ...(on === 'docker' ? { image } : {}), ...more.spec } }),
+      );
       await sandbox.ready();
       return sandbox;
     },

@@ -2,13 +2,13 @@
 
 import { execFile, spawn } from 'node:child_process';
 import { accessSync, constants, mkdirSync, writeFileSync } from 'node:fs';
-import net, { type AddressInfo } from 'node:net';
 import { userInfo } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { onTestFinished, vi } from 'vitest';
 import { canInstall, installPackages, isDebianLike } from '../../src/images/debian-packages.ts';
+import { freePort } from './free-port.ts';
 import { temporaryFolder } from './little-engine.ts';
 import { isRoot } from './requires.ts';
 
@@ -47,26 +47,30 @@ export interface SshServer {
   readonly forgetHostKey: () => void;
 }
 
-async function freePort(): Promise<number> {
-  const server = net.createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
-async function makeKey(path: string): Promise<string> {
+/** Resolves with the public half. */
+export async function makeKey(path: string): Promise<string> {
   await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', 'test', '-f', path]);
   return (await run('ssh-keygen', ['-y', '-f', path])).stdout.trim();
 }
 
-export async function startSshServer(dockerHost: string): Promise<SshServer> {
-  const folder = temporaryFolder();
+export interface PlainSshServer {
+  readonly port: number;
+  /** Who may log in. */
+  readonly user: string;
+  /** Its public key, as `known_hosts` has it after the name. */
+  readonly hostKey: string;
+}
+
+/** Lets in whoever has one of these keys, as the user who runs the test. */
+export async function startPlainSshServer(
+  folder: string,
+  keys: readonly string[],
+  more: readonly string[] = [],
+): Promise<PlainSshServer> {
   const at = (name: string): string => join(folder, name);
   const port = await freePort();
   const hostKey = await makeKey(at('host_key'));
-  writeFileSync(at('authorized_keys'), `${await makeKey(at('client_key'))}\n`);
-  writeFileSync(at('known_hosts'), `[127.0.0.1]:${port} ${hostKey}\n`);
+  writeFileSync(at('authorized_keys'), keys.map((key) => `${key}\n`).join(''));
   const settings = [
     `Port ${port}`,
     'ListenAddress 127.0.0.1',
@@ -78,16 +82,29 @@ export async function startSshServer(dockerHost: string): Promise<SshServer> {
     'PermitRootLogin prohibit-password',
     'PasswordAuthentication no',
     'MaxStartups 100',
-    `SetEnv DOCKER_HOST=${dockerHost}`,
+    ...more,
   ];
   writeFileSync(at('sshd_config'), `${settings.join('\n')}\n`);
   // Where sshd confines the part of itself that speaks before anybody has logged in.
   if (isRoot) mkdirSync('/run/sshd', { recursive: true, mode: 0o755 });
   await startDaemon(at('sshd_config'));
+  return { port, user: userInfo().username, hostKey };
+}
+
+export async function startSshServer(dockerHost: string): Promise<SshServer> {
+  const folder = temporaryFolder();
+  const key = await makeKey(join(folder, 'client_key'));
+  const { port, user, hostKey } = await startPlainSshServer(
+    folder,
+    [key],
+    [`SetEnv DOCKER_HOST=${dockerHost}`],
+  );
+  const knownHosts = join(folder, 'known_hosts');
+  writeFileSync(knownHosts, `[127.0.0.1]:${port} ${hostKey}\n`);
   useClientConfig(folder);
   return {
-    address: `ssh://${userInfo().username}@127.0.0.1:${port}`,
-    forgetHostKey: () => writeFileSync(at('known_hosts'), ''),
+    address: `ssh://${user}@127.0.0.1:${port}`,
+    forgetHostKey: () => writeFileSync(knownHosts, ''),
   };
 }
 

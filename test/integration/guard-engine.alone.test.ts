@@ -1,0 +1,206 @@
+/**
+ * Docker goes away and comes back under guarded commands, and appears where bubblewrap was chosen: on an engine of the test's
+ * own. What belongs in a sandbox never runs on the host meanwhile, and no sandbox is lost.
+ */
+
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, inject, onTestFinished, test } from 'vitest';
+import { readEngineEnvironment } from '../../src/engines/docker/config.ts';
+import { discoverEngine } from '../../src/engines/docker/discover.ts';
+import type { SallyEvent } from '../../src/protocol/events.ts';
+import type { GuardResult } from '../../src/protocol/guard.ts';
+import type { HealthView, SandboxView } from '../../src/protocol/views.ts';
+import { Audit } from '../../src/sdk/audit.ts';
+import { DaemonClient } from '../../src/sdk/client.ts';
+import { followWireEvents } from '../../src/sdk/events.ts';
+import { guard } from '../../src/sdk/guard.ts';
+import { type CliResult, cliLine, newFolder, sally } from '../support/cli.ts';
+import { daemonHome } from '../support/daemon-home.ts';
+import { copyTestImage, ownEngine } from '../support/own-engine.ts';
+import { commandExists, requirement, requiresRoot } from '../support/requires.ts';
+
+async function until(
+  client: DaemonClient,
+  since: number,
+  isIt: (event: SallyEvent) => boolean,
+): Promise<SallyEvent> {
+  for await (const event of followWireEvents(client, { since })) if (isIt(event)) return event;
+  throw new Error('the events ended');
+}
+
+const sequenceOf = async (client: DaemonClient): Promise<number> =>
+  (await client.json<HealthView>('GET', '/v1/health')).sequence;
+
+const sandboxesOf = async (client: DaemonClient): Promise<readonly SandboxView[]> =>
+  (await client.json<{ sandboxes: SandboxView[] }>('GET', '/v1/sandboxes')).sandboxes;
+
+describe.runIf(requiresRoot())('[C1][C3] guarded commands while Docker is stopped and started', () => {
+  test('one that runs is told as lost or ended, later ones are rejected, and all go on when it is back', async () => {
+    const engine = await ownEngine();
+    await engine.start();
+    await copyTestImage(engine.socket);
+    const home = await daemonHome();
+    const { client, child } = await home.start({ DOCKER_HOST: `unix://${engine.socket}` });
+    const connection = { client, stateDir: home.stateDir };
+    const sandbox = { image: inject('engine').image };
+    const folder = await newFolder('own');
+    const mark = join(folder, 'ran-on-the-host');
+    const command = `frobnicate; touch ${mark}; echo inside`;
+    const inside = { status: 'error', sandboxed: true, engine: 'docker' };
+    expect(await guard(`${command}; false`, { sandbox }, connection)).toMatchObject(inside);
+
+    const before = await sequenceOf(client);
+    const running = guard('frobnicate; exec tail -f /dev/null', { sandbox }, connection);
+    const ended = expect(running).resolves.toMatchObject({ ...inside, exitCode: 143 });
+    await until(client, before, ({ type }) => type === 'exec.started');
+    await engine.stop();
+    await ended;
+    await until(client, before, (event) => event.type === 'engine.reachable' && !event.reachable);
+
+    for (const cwd of [folder, undefined]) {
+      const rejected = await guard(
+        command,
+        { sandbox, ask: false, ...(cwd === undefined ? {} : { cwd }) },
+        connection,
+      );
+      expect(rejected).toMatchObject({ status: 'rejected', sandboxed: false, engine: 'none' });
+      expect(rejected.reason).toContain(engine.socket);
+    }
+    const env = { SALLYPORT_STATE_DIR: home.stateDir, DOCKER_HOST: `unix://${engine.socket}` };
+    const cli = await sally(['guard', '--image', sandbox.image, '--', command], { env, cwd: folder });
+    expect(cli).toMatchObject({ code: 126, stdout: '', stderr: expect.stringContaining('it did not run') });
+    expect(existsSync(mark)).toBe(false);
+    // What belongs on the host needs no engine.
+    expect(await guard('pwd', { cwd: folder }, connection)).toMatchObject({ stdout: `${folder}\n` });
+
+    await engine.start();
+    await until(client, before, (event) => event.type === 'engine.reachable' && event.reachable);
+    const again = await guard(command, { sandbox }, connection);
+    expect(again).toMatchObject({ status: 'success', stdout: 'inside\n', sandboxed: true, engine: 'docker' });
+    expect(child.exitCode).toBeNull();
+    // Those whose removal the engine did not answer are removed when it is back.
+    for (let since = before; (await sandboxesOf(client)).length > 0; ) {
+      const { sequence } = await until(client, since, (event) => 'to' in event && event.to === 'DELETED');
+      since = sequence;
+    }
+    const lines = [];
+    for await (const line of new Audit({ client }).search({ type: 'guard' })) lines.push(line);
+    const ofIt = lines.filter(({ command: recorded }) => recorded === command);
+    expect(ofIt.map(({ where, outcome }) => `${where} ${outcome}`)).toEqual(
+      Array(3).fill('nowhere rejected'),
+    );
+  }, 180_000);
+});
+
+/** Where another engine answers at a usual place, it would be found. */
+const elsewhere = await discoverEngine(readEngineEnvironment({ HOME: '/nowhere' }));
+const isFree = elsewhere.found === undefined && !existsSync('/run/systemd/system');
+
+describe.runIf(
+  requiresRoot() &&
+    requirement('bubblewrap', commandExists('bwrap'), { possible: process.platform === 'linux' }) &&
+    requirement('a machine without an engine of its own', isFree, { possible: false }),
+)('[C1][C3] Docker appears where bubblewrap was chosen', () => {
+  test('the next daemon works with it, and sandboxes of either engine are kept and named with the way back', async () => {
+    const engine = await ownEngine();
+    const folder = await mkdtemp('/tmp/sally-g-');
+    const stateDir = join(folder, 'state');
+    const auto = {
+      HOME: folder,
+      DOCKER_HOST: '',
+      SALLYPORT_ENGINE_DIR: engine.folder,
+      SALLYPORT_STATE_DIR: stateDir,
+    };
+    const bubblewrap = { ...auto, SALLYPORT_ENGINE: 'bubblewrap' };
+    const client = new DaemonClient({ stateDir, startDaemon: false, anyEngine: true });
+    onTestFinished(async () => {
+      await sally(['rm', '--force', 'of-docker'], { env: auto });
+      await client.shutdown();
+      await sally(['rm', '--force', 'of-bubblewrap'], { env: bubblewrap });
+      await client.shutdown();
+      client.close();
+      await rm(folder, { recursive: true, force: true });
+    });
+    const image = ['--image', inject('engine').image];
+    const command = 'frobnicate; echo inside';
+
+    // Docker is not even installed, and nobody has chosen anything: nothing runs.
+    const none = await withoutDockerd(['guard', '--json', '--', command], auto);
+    expect(errorOf(none)).toMatchObject({ code: 'engine_not_chosen' });
+    const made = await withoutDockerd(['create', '--engine', 'bubblewrap', '--name', 'of-bubblewrap'], auto);
+    expect(made).toMatchObject({ code: 0, stderr: expect.stringContaining('isolates less') });
+    await inBox('of-bubblewrap', 'echo kept > ~/file', auto);
+    const weaker = await sally(['guard', '--json', '--', command], { env: auto });
+    expect(resultOf(weaker)).toMatchObject({ status: 'success', stdout: 'inside\n', engine: 'bubblewrap' });
+
+    await engine.start();
+    await copyTestImage(engine.socket);
+    // Nothing changes under a daemon that runs.
+    await inBox('of-bubblewrap', 'true', auto);
+    expect((await sally(['daemon', 'stop', '--keep'], { env: auto })).code).toBe(0);
+
+    const stronger = await sally(['guard', '--json', ...image, '--', command], { env: auto });
+    expect(resultOf(stronger)).toMatchObject({ status: 'success', stdout: 'inside\n', engine: 'docker' });
+    const kept = (await sandboxesOf(client)).filter(({ ephemeral }) => !ephemeral);
+    expect(kept).toMatchObject([
+      { name: 'of-bubblewrap', state: 'READY', reason: expect.stringContaining('belongs to bubblewrap') },
+    ]);
+    await refusedAll(client, 'of-bubblewrap', 'bubblewrap');
+    expect(await sally(['create', ...image, '--name', 'of-docker'], { env: auto })).toMatchObject({
+      code: 0,
+    });
+    await inBox('of-docker', 'echo kept too > ~/file', auto);
+    expect((await sally(['prune', '--older-than', '1s', '--json'], { env: auto })).stdout).not.toContain(
+      'of-bubblewrap',
+    );
+
+    await sally(['daemon', 'stop'], { env: auto });
+    // It was never stopped: only its daemon was another.
+    expect(await inBox('of-bubblewrap', 'cat ~/file', bubblewrap)).toBe('kept\n');
+    await refusedAll(client, 'of-docker', 'docker');
+
+    await sally(['daemon', 'stop'], { env: bubblewrap });
+    expect(await sally(['start', 'of-docker'], { env: auto })).toMatchObject({ code: 0 });
+    expect(await inBox('of-docker', 'cat ~/file', auto)).toBe('kept too\n');
+  }, 180_000);
+});
+
+const resultOf = ({ stdout }: CliResult): GuardResult => JSON.parse(stdout) as GuardResult;
+
+const errorOf = ({ stdout }: CliResult): { readonly code: string } =>
+  (JSON.parse(stdout) as { error: { code: string } }).error;
+
+async function inBox(name: string, line: string, env: Record<string, string>): Promise<string> {
+  const { code, stdout, stderr } = await sally(['exec', name, '--', 'sh', '-c', line], { env });
+  expect(code, stderr).toBe(0);
+  return stdout;
+}
+
+/** Whatever would use or change it; and it is there as before. */
+async function refusedAll(client: DaemonClient, name: string, engine: string): Promise<void> {
+  const refusal = {
+    code: 'daemon_engine_differs',
+    message: expect.stringContaining(`${name} belongs to ${engine}`),
+    advice: expect.stringContaining(`SALLYPORT_ENGINE=${engine}`),
+  };
+  const path = `/v1/sandboxes/${name}`;
+  for (const action of ['start', 'stop', 'pause', 'ensure'])
+    await expect(client.json('POST', `${path}/${action}`, { body: {} }), action).rejects.toMatchObject(
+      refusal,
+    );
+  const body = { argv: ['true'] };
+  await expect(client.json('POST', `${path}/execs`, { body })).rejects.toMatchObject(refusal);
+  await expect(client.json('DELETE', path, { query: { force: true } })).rejects.toMatchObject(refusal);
+  expect(await client.json('GET', path)).toMatchObject({
+    name,
+    reason: expect.stringContaining(`belongs to ${engine}`),
+  });
+}
+
+/** In a view of the file system in which dockerd cannot be started, and so in that of the daemon that it starts. */
+async function withoutDockerd(args: readonly string[], env: Record<string, string>): Promise<CliResult> {
+  const line = `mount --bind /dev/null "$(command -v dockerd)" && exec ${cliLine()} "$@"`;
+  return await sally(args, { env, command: ['unshare', '-m', 'sh', '-c', line, 'sh'] });
+}
