@@ -2,11 +2,8 @@
 
 import { randomBytes } from 'node:crypto';
 import { dockerBoxEngine } from '../src/engines/docker/box-engine.ts';
-import { readEngineEnvironment } from '../src/engines/docker/config.ts';
-import { dockerImageEngine } from '../src/engines/docker/image-engine.ts';
 import { engineVersion } from '../src/engines/docker/system/version.ts';
 import type { EngineConnection } from '../src/engines/docker/wire/connection.ts';
-import { ensureImage } from '../src/images/ensure-image.ts';
 import { hardenedBox } from '../src/policy/hardening.ts';
 import { readPorterBinary } from '../src/porter/binary.ts';
 import { OutputQueue } from '../src/porter/output-queue.ts';
@@ -15,8 +12,7 @@ import { Porter } from '../src/porter/porter.ts';
 import type { BoxRequest } from '../src/protocol/box.ts';
 import { ownedLabels } from '../src/protocol/labels.ts';
 import type { BoxEngine } from '../src/sandboxes/ports.ts';
-import { readSetupEnvironment } from '../src/setup/config.ts';
-import { ensureEngine } from '../src/setup/ensure-engine.ts';
+import { benchConnection, testImage } from './engine.ts';
 
 export const benchEnv = { PATH: '/usr/bin:/bin' };
 
@@ -29,19 +25,8 @@ export interface BenchEngine {
 }
 
 export async function openBenchEngine(runtime?: string): Promise<BenchEngine> {
-  const say = ({ message }: { readonly message: string }): void => void process.stderr.write(`${message}\n`);
-  const { found } = await ensureEngine({
-    environment: readEngineEnvironment(),
-    setup: readSetupEnvironment(),
-    progress: say,
-    consent: async () => false,
-  });
-  const { connection } = found;
-  const { reference: image } = await ensureImage('test', {
-    engine: dockerImageEngine(connection),
-    progress: say,
-    consent: async () => false,
-  });
+  const connection = await benchConnection();
+  const image = await testImage(connection);
   const engine = dockerBoxEngine(connection, readPorterBinary);
   const porterVolume = await engine.providePorter(image);
   return {

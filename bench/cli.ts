@@ -1,63 +1,28 @@
 /** `npm run bench -- cli`: the command line against Docker's own, Node's start included, for the same act in one run. */
 
-import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { readEngineEnvironment } from '../src/engines/docker/config.ts';
-import { dockerImageEngine } from '../src/engines/docker/image-engine.ts';
 import { engineVersion } from '../src/engines/docker/system/version.ts';
-import { ensureImage } from '../src/images/ensure-image.ts';
-import { packageInfo } from '../src/lib/package-root.ts';
-import { readSetupEnvironment } from '../src/setup/config.ts';
-import { ensureEngine } from '../src/setup/ensure-engine.ts';
+import { type CliHome, sallyPath, withCliHome } from './cli-home.ts';
+import { benchConnection, testImage } from './engine.ts';
 import { type Contender, compete, makeReport, present } from './harness.ts';
-
-const execute = promisify(execFile);
-const sallyPath = join(packageInfo().root, 'dist/cli/sally.cjs');
 
 export async function main(args: readonly string[]): Promise<number> {
   const rounds = Number(args.find((arg) => arg.startsWith('--rounds='))?.split('=')[1] ?? 20);
-  const { found } = await ensureEngine({
-    environment: readEngineEnvironment(),
-    setup: readSetupEnvironment(),
-    progress: ({ message }) => process.stderr.write(`${message}\n`),
-    consent: async () => false,
-  });
-  const { connection } = found;
-  const { reference: image } = await ensureImage('test', {
-    engine: dockerImageEngine(connection),
-    progress: ({ message }) => process.stderr.write(`${message}\n`),
-    consent: async () => false,
-  });
-  const stateDir = await mkdtemp(join(tmpdir(), 'sallyport-bench-'));
-  const env = {
-    PATH: '/usr/local/bin:/usr/bin:/bin',
-    HOME: stateDir,
-    DOCKER_HOST: connection.endpoint,
-    SALLYPORT_STATE_DIR: stateDir,
-  };
-  const call = async (program: string, ...words: readonly string[]): Promise<string> =>
-    (await execute(program, words, { env, cwd: stateDir })).stdout.trim();
-  try {
-    await call(sallyPath, 'create', '--image', image, '--name', 'bench');
-    const [view] = JSON.parse(await call(sallyPath, 'inspect', 'bench')) as [{ container_id: string }];
+  const connection = await benchConnection();
+  const image = await testImage(connection);
+  await withCliHome(connection, async ({ call, sally }) => {
+    await sally('create', '--image', image, '--name', 'bench');
+    const [view] = JSON.parse(await sally('inspect', 'bench')) as [{ container_id: string }];
     const rows = [
       ...(await compete(execs(call, view.container_id), rounds)),
       ...(await compete(runs(call, image), rounds)),
     ];
     const { engine } = await engineVersion(connection);
     present(makeReport('cli', rows, { engine }), args);
-    return 0;
-  } finally {
-    await call(sallyPath, 'reset', '--yes').catch(() => {});
-    await call(sallyPath, 'daemon', 'stop').catch(() => {});
-    await rm(stateDir, { recursive: true, force: true });
-  }
+  });
+  return 0;
 }
 
-type Call = (program: string, ...words: readonly string[]) => Promise<unknown>;
+type Call = CliHome['call'];
 
 const contender = (name: string, act: () => Promise<unknown>): Contender => ({
   name,

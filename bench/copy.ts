@@ -3,22 +3,17 @@
  * same container, each program's start included; and the most memory that the client and the daemon had resident.
  */
 
-import { spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { packageInfo } from '../src/lib/package-root.ts';
 import { Sandbox } from '../src/sdk/sandbox.ts';
 import { numberOption, openBenchEngine } from './box.ts';
-import { type BenchDaemon, withHome } from './daemon-home.ts';
+import { withHome } from './daemon-home.ts';
 import { type Contender, compete, makeReport, present } from './harness.ts';
+import { makeTree, peakMb, TimedPrograms } from './timed-programs.ts';
 
 const sallyPath = join(packageInfo().root, 'dist/cli/sally.cjs');
-const fileBytes = 4096;
-const filesPerFolder = 100;
 /** On the same file system for both, unlike `/tmp`, which `docker cp` does not see. */
 const inside = '/var/tmp';
 
@@ -35,7 +30,7 @@ export async function main(args: readonly string[]): Promise<number> {
       const box = await Sandbox.create({ image: bench.image, name: 'bench' }, { client: daemon.client });
       const container = box.info.containerId ?? '';
       const environment = { DOCKER_HOST: bench.connection.endpoint, SALLYPORT_STATE_DIR: home.stateDir };
-      const copier = new Copier(environment, disk);
+      const copier = new TimedPrograms(environment, disk);
       // Each time a new one: a sandbox's root may remove no more than its user.
       let turn = 0;
       const next = async (): Promise<unknown> => ++turn;
@@ -82,51 +77,4 @@ export async function main(args: readonly string[]): Promise<number> {
     rmSync(disk, { recursive: true, force: true });
   }
   return 0;
-}
-
-class Copier {
-  lastMs = Number.NaN;
-  readonly mostMb = new Map<string, number>();
-  readonly #environment: Readonly<Record<string, string>>;
-  readonly #watcher: string;
-
-  constructor(environment: Readonly<Record<string, string>>, folder: string) {
-    this.#environment = { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: folder, ...environment };
-    this.#watcher = join(folder, 'report-peak.cjs');
-    writeFileSync(
-      this.#watcher,
-      "process.on('exit', () => require('node:fs').writeSync(3, String(process.resourceUsage().maxRSS)));\n",
-    );
-  }
-
-  /** The time is the whole life of the program. Of a program of Node's also the most memory is kept. */
-  async run(program: string, words: readonly string[]): Promise<void> {
-    const isNode = program === process.execPath;
-    const started = performance.now();
-    const child = spawn(program, isNode ? ['--require', this.#watcher, ...words] : words, {
-      stdio: ['ignore', 'ignore', 'inherit', 'pipe'],
-      env: this.#environment,
-      cwd: this.#environment['HOME'],
-    });
-    const report = text(child.stdio[3] as NodeJS.ReadableStream);
-    const [code] = (await once(child, 'exit')) as [number | null];
-    this.lastMs = performance.now() - started;
-    if (code !== 0) throw new Error(`${program} ended with ${code}`);
-    const kilobytes = Number(await report);
-    const most = this.mostMb.get(program) ?? 0;
-    if (isNode) this.mostMb.set(program, Math.max(most, Math.round(kilobytes / 1024)));
-  }
-}
-
-function peakMb({ pid }: BenchDaemon): number {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  return Math.round(Number(/^VmHWM:\s+(\d+)/m.exec(status)?.[1]) / 1024);
-}
-
-function makeTree(root: string, files: number): void {
-  for (let index = 0; index < files; index++) {
-    const folder = join(root, `d${Math.floor(index / filesPerFolder)}`);
-    if (index % filesPerFolder === 0) mkdirSync(folder, { recursive: true });
-    writeFileSync(join(folder, `f${index}`), randomBytes(fileBytes));
-  }
 }

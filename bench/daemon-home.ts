@@ -25,7 +25,7 @@ export interface BenchDaemon {
 export interface BenchHome {
   readonly stateDir: string;
   /** Resolves when it listens. */
-  readonly start: () => Promise<BenchDaemon>;
+  readonly start: (more?: Readonly<Record<string, string>>) => Promise<BenchDaemon>;
   readonly docker: (...words: readonly string[]) => Promise<void>;
   readonly sally: (...words: readonly string[]) => Promise<void>;
 }
@@ -52,10 +52,10 @@ export async function withHome(
   try {
     await work({
       stateDir,
-      start: async () => {
+      start: async (more = {}) => {
         const child = spawn(process.execPath, [join(root, 'dist/daemon/main.js'), '--report-fd', '3'], {
           stdio: ['ignore', 'ignore', 'inherit', 'pipe'],
-          env,
+          env: { ...env, ...more },
           cwd: '/',
         });
         children.push(child);

@@ -4,21 +4,17 @@ import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
 import { dockerBoxEngine } from '../src/engines/docker/box-engine.ts';
-import { readEngineEnvironment } from '../src/engines/docker/config.ts';
 import { createContainer } from '../src/engines/docker/containers/create.ts';
 import { removeContainer } from '../src/engines/docker/containers/remove.ts';
 import { startContainer } from '../src/engines/docker/containers/start.ts';
-import { dockerImageEngine } from '../src/engines/docker/image-engine.ts';
 import { engineVersion } from '../src/engines/docker/system/version.ts';
-import { ensureImage } from '../src/images/ensure-image.ts';
 import { hardenedBox } from '../src/policy/hardening.ts';
 import { readPorterBinary } from '../src/porter/binary.ts';
 import { OutputQueue } from '../src/porter/output-queue.ts';
 import { queueSink } from '../src/porter/output-sink.ts';
 import { Porter } from '../src/porter/porter.ts';
 import { ownedLabels } from '../src/protocol/labels.ts';
-import { readSetupEnvironment } from '../src/setup/config.ts';
-import { ensureEngine } from '../src/setup/ensure-engine.ts';
+import { benchConnection, testImage } from './engine.ts';
 import { engineExec } from './engine-exec.ts';
 import { type Contender, compete, makeReport, present } from './harness.ts';
 
@@ -27,24 +23,14 @@ const env = { PATH: '/usr/bin:/bin' };
 
 export async function main(args: readonly string[]): Promise<number> {
   const rounds = Number(args.find((arg) => arg.startsWith('--rounds='))?.split('=')[1] ?? 20);
-  const { found } = await ensureEngine({
-    environment: readEngineEnvironment(),
-    setup: readSetupEnvironment(),
-    progress: ({ message }) => process.stderr.write(`${message}\n`),
-    consent: async () => false,
-  });
-  const { connection } = found;
-  const image = await ensureImage('test', {
-    engine: dockerImageEngine(connection),
-    progress: ({ message }) => process.stderr.write(`${message}\n`),
-    consent: async () => false,
-  });
+  const connection = await benchConnection();
+  const image = await testImage(connection);
   const engine = dockerBoxEngine(connection, readPorterBinary);
   const name = `sallyport-bench-${randomBytes(4).toString('hex')}`;
   const box = hardenedBox({
     name,
-    image: image.reference,
-    porterVolume: await engine.providePorter(image.reference),
+    image,
+    porterVolume: await engine.providePorter(image),
     labels: ownedLabels('sandbox'),
     endsWithHost: true,
   });
@@ -81,7 +67,7 @@ export async function main(args: readonly string[]): Promise<number> {
         perRound: 1,
         once: async () => {
           const body = {
-            Image: image.reference,
+            Image: image,
             Cmd: ['sleep', '1000'],
             Labels: ownedLabels('sandbox'),
             HostConfig: { NetworkMode: 'none' },
@@ -98,7 +84,7 @@ export async function main(args: readonly string[]): Promise<number> {
       {
         name: 'docker run',
         perRound: 1,
-        once: async () => void (await docker('run', '--rm', '--network', 'none', image.reference, 'true')),
+        once: async () => void (await docker('run', '--rm', '--network', 'none', image, 'true')),
       },
     ];
     const rows = await compete(contenders, rounds);

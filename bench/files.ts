@@ -15,21 +15,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { dockerBoxEngine } from '../src/engines/docker/box-engine.ts';
-import { readEngineEnvironment } from '../src/engines/docker/config.ts';
 import { createContainer } from '../src/engines/docker/containers/create.ts';
 import { removeContainer } from '../src/engines/docker/containers/remove.ts';
 import { startContainer } from '../src/engines/docker/containers/start.ts';
-import { dockerImageEngine } from '../src/engines/docker/image-engine.ts';
 import { engineVersion } from '../src/engines/docker/system/version.ts';
-import { ensureImage } from '../src/images/ensure-image.ts';
 import { hardenedBox } from '../src/policy/hardening.ts';
 import { readPorterBinary } from '../src/porter/binary.ts';
 import type { Files } from '../src/porter/files.ts';
 import { Porter } from '../src/porter/porter.ts';
 import type { TreeSource } from '../src/porter/tree-stream.ts';
 import { ownedLabels } from '../src/protocol/labels.ts';
-import { readSetupEnvironment } from '../src/setup/config.ts';
-import { ensureEngine } from '../src/setup/ensure-engine.ts';
+import { benchConnection, testImage } from './engine.ts';
 import { type Contender, compete, makeReport, present } from './harness.ts';
 
 const execute = promisify(execFile);
@@ -38,25 +34,16 @@ const filesPerFolder = 100;
 
 export async function main(args: readonly string[]): Promise<number> {
   const rounds = Number(args.find((arg) => arg.startsWith('--rounds='))?.split('=')[1] ?? 10);
-  const progress = ({ message }: { readonly message: string }): void =>
-    void process.stderr.write(`${message}\n`);
-  const consent = async (): Promise<boolean> => false;
-  const { found } = await ensureEngine({
-    environment: readEngineEnvironment(),
-    setup: readSetupEnvironment(),
-    progress,
-    consent,
-  });
-  const { connection } = found;
-  const image = await ensureImage('test', { engine: dockerImageEngine(connection), progress, consent });
+  const connection = await benchConnection();
+  const image = await testImage(connection);
   const engine = dockerBoxEngine(connection, readPorterBinary);
   // In memory where there is such a place: writing 10,000 files to a disk takes longer than bringing them.
   const disk = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'sallyport-bench-'));
   const box = await engine.create(
     hardenedBox({
       name: `sallyport-bench-${randomBytes(4).toString('hex')}`,
-      image: image.reference,
-      porterVolume: await engine.providePorter(image.reference),
+      image,
+      porterVolume: await engine.providePorter(image),
       labels: ownedLabels('sandbox'),
       endsWithHost: true,
     }),
@@ -64,7 +51,7 @@ export async function main(args: readonly string[]): Promise<number> {
   // `docker cp` refuses a container with a read-only root, which every sandbox is: it gets a plain one.
   const plain = await createContainer(connection, {
     body: {
-      Image: image.reference,
+      Image: image,
       Cmd: ['sleep', '10000'],
       Labels: ownedLabels('sandbox'),
       HostConfig: { NetworkMode: 'none' },
