@@ -15,8 +15,7 @@ const release = process.argv.includes('--release');
  * Loaded when they are needed. The rest is bundled: finding and taking apart a package of the older module format takes
  * Node longer than a command takes to run.
  */
-const externalPackages = ['modern-tar', 'ws', 'yaml', 'zod'];
-const bundledPackages = ['commander', 'picocolors'];
+const externalPackages = ['@modelcontextprotocol/server', 'modern-tar'];
 /** Bundled packages of that format call `require` for what belongs to Node. */
 const requireBanner =
   "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);";
@@ -32,6 +31,17 @@ const withoutProcesses = {
   },
 };
 
+/** Half of the schemas' package are its messages in other languages, which nobody asks for and every process would compile. */
+const inOneLanguage = {
+  name: 'in one language',
+  setup(build) {
+    build.onResolve({ filter: /\/locales\/index\.js$/ }, ({ importer }) =>
+      importer.includes('/node_modules/zod/') ? { path: 'none', namespace: 'no-languages' } : undefined,
+    );
+    build.onLoad({ filter: /.*/, namespace: 'no-languages' }, () => ({ contents: 'export {};' }));
+  },
+};
+
 const common = {
   absWorkingDir: root,
   bundle: true,
@@ -39,6 +49,7 @@ const common = {
   target: 'node20.19',
   external: externalPackages,
   legalComments: 'none',
+  metafile: true,
   logLevel: 'warning',
 };
 
@@ -46,7 +57,12 @@ const common = {
 const loadedByEntry = [
   'cli/main',
   'cli/ask',
+  'cli/approve-dockerfile',
+  'cli/git-workspace',
+  'cli/run-each',
+  'cli/choose-engine',
   'cli/folder-sandbox',
+  'cli/made-image',
   'config/load-config',
   'sdk/start-daemon',
   'setup/ask-consent',
@@ -75,19 +91,19 @@ export async function bundle() {
   return await whenChanged('dist/.inputs', ['src', 'package.json', 'scripts/build.mjs'], async () => {
     const { build } = await import('esbuild');
     rmSync(join(root, 'dist'), { recursive: true, force: true });
-    const named = ['daemon/main', 'sdk/index', ...loadedByEntry];
-    await build({
+    const named = ['daemon/main', 'sdk/index', 'mcp/ai-sdk', ...loadedByEntry];
+    const parts = await build({
       ...common,
       entryPoints: Object.fromEntries(named.map((name) => [name, `src/${name}.ts`])),
       outdir: 'dist',
       splitting: true,
       format: 'esm',
       banner: { js: requireBanner },
-      plugins: [withoutProcesses],
+      plugins: [withoutProcesses, inOneLanguage],
       chunkNames: 'chunks/[name]-[hash]',
     });
     const entry = join(root, 'dist/cli/sally.cjs');
-    await build({
+    const whole = await build({
       ...common,
       entryPoints: ['src/cli/sally.ts'],
       outfile: entry,
@@ -100,7 +116,7 @@ export async function bundle() {
       plugins: [withoutProcesses, entryLoads],
     });
     chmodSync(entry, 0o755);
-    writeLicences();
+    writeLicences([parts, whole]);
   });
 }
 
@@ -112,9 +128,11 @@ export async function bundle() {
  */
 const launcher = `#!/bin/sh\n':' //; exec node --v8-pool-size=0 -- "$0" "$@"\n`;
 
-/** Their licences ask for it. */
-function writeLicences() {
-  const texts = bundledPackages.map((name) => {
+/** Of every package of which something is in the bundles: their licences ask for it. */
+function writeLicences(builds) {
+  const files = builds.flatMap(({ metafile }) => Object.keys(metafile.inputs));
+  const packages = files.flatMap((file) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(file)?.[1] ?? []);
+  const texts = [...new Set(packages)].sort().map((name) => {
     const text = readFileSync(join(root, 'node_modules', name, 'LICENSE'), 'utf8');
     return `${name}\n\n${text.trim()}\n`;
   });

@@ -1,6 +1,6 @@
 /**
- * `npm run fuzz`: random and damaged streams against both halves of the porter protocol. `--seed=` and `--cases=` repeat a
- * run; `--host` and `--porter` choose one half. The porter under test is built with ASan and UBSan, looks for leaks when it ends,
+ * `npm run fuzz`: random and damaged streams against both halves of the porter protocol and the parsers of the gate. `--seed=`
+ * and `--cases=` repeat a run; `--host`, `--porter` and `--gate` choose. The porter under test is built with ASan and UBSan, looks for leaks when it ends,
  * and runs in a cage (test/fuzz/cage.c), because file operations with damaged paths are nothing for the machine itself.
  */
 

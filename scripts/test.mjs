@@ -28,6 +28,9 @@ const testPackages = [
   'openssh-server',
   'openssh-client',
   'podman',
+  'bubblewrap',
+  'tor',
+  'chromium-headless-shell',
 ];
 /** Debian 12's own gVisor is too old for newer kernels. */
 const backportedPackages = ['runsc'];

@@ -37,7 +37,7 @@ ${rows.join('\n')}
 ## Files
 
 Both are YAML 1.2: one document, no key twice, no tags, at most 100 aliases, 256 KiB and 20,000 lines. [spec.md](spec.md) has the fields. Your
-own file has all of them but \`name\`, \`workspace\`, \`workdir\` and \`command\`. Unknown keys are refused. An error names file, line, column and reason
+own file has all of them but \`name\`, \`workspace\`, \`workdir\` and \`command\`; besides it has \`guard\` ([guard.md](guard.md)) and \`secrets.store\` ([secrets.md](secrets.md)). Unknown keys are refused. An error names file, line, column and reason
 (\`config_invalid\`). Relative paths are relative to the folder of the file; \`~/\` is your home.
 
 \`sallyport.yaml\` is looked for in the working folder, and then in its parents up to the root of the repository (the first with \`.git\`). Outside of

@@ -1,9 +1,14 @@
 /** The generated pages of `docs/`: the error registry, the command line, the spec and the settings, as the code has them. */
 
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Command } from 'commander';
+import { z } from 'zod';
+import { agentSchema } from '../../src/agents/definition.ts';
 import { SignalDesk } from '../../src/cli/context.ts';
 import { program } from '../../src/cli/program.ts';
 import { registerAll } from '../../src/cli/verbs/all.ts';
+import { parseConfigText } from '../../src/config/yaml-file.ts';
 import { describeApi } from '../../src/daemon/daemon.ts';
 import { packageInfo } from '../../src/lib/package-root.ts';
 import { errorRegistry } from '../../src/protocol/errors.ts';
@@ -20,7 +25,28 @@ export function pages(): Record<string, string> {
     'docs/spec.md': `${notice}${specPage()}`,
     'docs/config.md': `${notice}${configPage()}`,
     ...specSchemaFile(),
+    'docs/schema/agent.schema.json': agentSchemaFile(),
+    'agents/built-in.json': builtInAgents(),
   };
+}
+
+/** As data, so that the command line need not read YAML for them. */
+function builtInAgents(): string {
+  const folder = join(packageInfo().root, 'agents');
+  const agents = readdirSync(folder)
+    .map((name) => [name, join(folder, name, 'agent.yaml')] as const)
+    .filter(([, file]) => existsSync(file))
+    .sort(([a], [b]) => a.localeCompare(b))
+    .map(([name, file]) => [
+      name,
+      agentSchema.parse(parseConfigText(file, readFileSync(file, 'utf8'), agentSchema)),
+    ]);
+  return `${JSON.stringify(Object.fromEntries(agents), null, 2)}\n`;
+}
+
+function agentSchemaFile(): string {
+  const schema = { ...z.toJSONSchema(agentSchema, { io: 'input' }), title: 'agent.yaml' };
+  return `${JSON.stringify(schema, null, 2)}\n`;
 }
 
 /** The version is that of the package, which changes without the API. */
@@ -64,7 +90,7 @@ function cliPage(): string {
   return `${notice}# Command line
 
 \`sallyport\` and \`sally\` are the same program. Results go to stdout, everything else to stderr. Exit codes: \`run\`, \`exec\`,
-\`shell\` and \`attach\` pass the command's own code through, 124 is our time limit, 125 means that Sallyport itself failed, 126 and 127 that the command
+\`agent\`, \`shell\` and \`attach\` pass the command's own code through, 124 is our time limit, 125 means that Sallyport itself failed, 126 and 127 that the command
 could not be executed or was not found, 130 and 143 are signals; every other verb ends with 0, 1 (failed) or 2 (usage).
 
 ${parts.join('\n')}`;

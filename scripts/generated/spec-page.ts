@@ -99,6 +99,8 @@ folder, with one it is about the path from the root of the copy; a slash at the 
 For each path \`exclude_patterns\` are asked first. If none of them fits, it is left out when one of the files says so. A folder that is left out is
 not read at all, unless a \`!\` of a \`.dockerignore\` may bring something in it back.
 
+Of a workspace the same rules say what \`sally diff\` and \`sally apply\` leave out ([results.md](results.md)).
+
 ## Built-in tools
 
 | tool | folder of your home | inside | |
@@ -111,6 +113,23 @@ With claude, codex and git your real credentials become visible inside, and the 
 A folder is mounted as it is, if all links in it stay inside. If one leads out, or is absolute, the sandbox gets a copy of the folder without the links
 that lead out. The copy is kept in the state folder, is made anew when the container is, and goes with the sandbox; changes in it do not reach your home. The
 events say so (\`tool_shadow_copy\`, \`tool_links_left_out\`).
+
+### git over SSH
+
+The keys stay with your agent. What \`git\` inside needs besides is a rule for the host, and the key of the host:
+
+\`\`\`yaml
+builtin_tools: [git]
+egress:
+  allow: ["github.com:22/tcp"]
+copies:
+  - { source: /home/me/hosts/known_hosts, target: /home/sally/.ssh/known_hosts }
+\`\`\`
+
+- \`~/.ssh\` itself is refused as a source. Write the hosts that a sandbox may meet to a file elsewhere: \`ssh-keygen -F github.com\` prints their lines.
+- \`clone\`, \`fetch\` and \`push\` find the host by its name, without any setting of a proxy.
+- A host that no rule allows does not exist (\`Could not resolve hostname\`). A rule without \`/tcp\` is for HTTP and TLS: the connection is closed, and
+  \`sally net ls\` says \`tcp_not_allowed\`. A host that \`known_hosts\` does not have, or has with another key, is refused by ssh.
 `;
 }
 
