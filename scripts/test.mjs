@@ -6,7 +6,7 @@
  * root, and said. Elsewhere a test whose part is missing reports that; with SALLYPORT_MUST_WORK=1 that is a failure.
  */
 
-import { mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   ensureDependencies,
@@ -46,6 +46,8 @@ if (isRootOnDebian()) {
 }
 await must(process.execPath, [join(root, 'scripts/build.mjs')]);
 mkdirSync(join(root, '.cache'), { recursive: true });
+// Of another run it would say what is not so, if this one is ended before it writes its own.
+rmSync(report, { force: true });
 
 const code = await run(
   process.execPath,
@@ -54,11 +56,17 @@ const code = await run(
     'run',
     '--reporter=default',
     '--reporter=json',
+    `--reporter=${join(root, 'scripts/stall-reporter.mjs')}`,
     `--outputFile.json=${report}`,
     ...args.filter((arg) => arg !== '--full'),
   ],
   { env: { ...process.env, ...(full ? { SALLYPORT_FULL: '1' } : {}) } },
 );
-const { numPassedTests, numFailedTests, numPendingTests } = JSON.parse(readFileSync(report, 'utf8'));
-console.log(`${numPassedTests} passed, ${numFailedTests} failed, ${numPendingTests} skipped`);
 process.exitCode = code;
+if (existsSync(report)) {
+  const { numPassedTests, numFailedTests, numPendingTests } = JSON.parse(readFileSync(report, 'utf8'));
+  console.log(`${numPassedTests} passed, ${numFailedTests} failed, ${numPendingTests} skipped`);
+} else {
+  console.log('the tests were ended before their end');
+  process.exitCode ||= 1;
+}

@@ -48,7 +48,7 @@ const mostAttempts = 4;
 
 export class DaemonClient {
   readonly #environment: ClientEnvironment;
-  readonly #mayStart: boolean;
+  #mayStart: boolean;
   readonly #socketPath: string;
   readonly #transport: Transport;
   readonly #answers: Answers;
@@ -148,7 +148,9 @@ export class DaemonClient {
     await this.#start(signal, args);
   }
 
+  /** Lets go of its connections. What is still on its way may end, and starts no daemon any more. */
   close(): void {
+    this.#mayStart = false;
     this.#answers.close();
     this.#transport.close();
   }

@@ -33,6 +33,7 @@ export async function testDaemon(more: Readonly<Record<string, string>> = {}): P
   const variables = { ...engineVariables, ...more };
   const { connection, endpoint } = testEngine();
   const stateDir = await mkdtemp(join(tmpdir(), 'sally-daemon-'));
+  const clients: DaemonClient[] = [];
   const connect = (options: ConnectionOptions = {}): DaemonClient => {
     const before = { ...process.env };
     Object.assign(process.env, { DOCKER_HOST: endpoint }, variables);
@@ -41,6 +42,7 @@ export async function testDaemon(more: Readonly<Record<string, string>> = {}): P
       if (before[name] === undefined) delete process.env[name];
       else process.env[name] = before[name];
     }
+    clients.push(made);
     return made;
   };
   const client = connect();
@@ -48,10 +50,13 @@ export async function testDaemon(more: Readonly<Record<string, string>> = {}): P
   const owner = ownerId(process.getuid?.() ?? -1, stateDir);
   const health = async (): Promise<HealthView> => await client.json('GET', '/v1/health');
   onTestFinished(async () => {
+    // What still asks in the background would start another one.
+    for (const made of clients) made.close();
+    const last = new DaemonClient({ stateDir, startDaemon: false, anyEngine: true });
     // One that was started at the same time and came late finds nobody, and is the daemon then.
-    do await client.shutdown({ keep: true });
+    do await last.shutdown({ keep: true });
     while (!(await isGone(await pidOf(stateDir), lateMs)));
-    client.close();
+    last.close();
     await removeBoxes(engine, connection, owner);
     await rm(stateDir, { recursive: true, force: true });
   });

@@ -30,8 +30,10 @@ export async function startPodman(): Promise<PodmanService> {
   const stop = async (): Promise<void> => {
     await endChild(child);
     // Containers outlive the service: each has a monitor of its own.
-    spawnSync('podman', [...storage, 'rm', '--all', '--force', '--time=0'], { stdio: 'ignore' });
-    spawnSync('podman', [...storage, 'system', 'reset', '--force'], { stdio: 'ignore' });
+    // Waited for by the whole process, which no limit of a test could end.
+    const bounded = { stdio: 'ignore', timeout: 60_000, killSignal: 'SIGKILL' } as const;
+    spawnSync('podman', [...storage, 'rm', '--all', '--force', '--time=0'], bounded);
+    spawnSync('podman', [...storage, 'system', 'reset', '--force'], bounded);
     await rm(folder, { recursive: true, force: true });
   };
   try {
