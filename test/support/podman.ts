@@ -2,7 +2,7 @@
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -45,10 +45,19 @@ export async function startPodman(): Promise<PodmanService> {
   }
 }
 
-/** By default Podman asks for a million open files, which a machine with a lower hard limit refuses to start. */
+/**
+ * By default Podman asks for a million open files, which a machine with a lower hard limit refuses to start; and it takes crun
+ * where it is, which refuses a machine that has some controllers in each of the two versions of cgroups.
+ */
 function writeConfig(folder: string): string {
   const file = join(folder, 'containers.conf');
-  writeFileSync(file, '[containers]\ndefault_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]\n');
+  const runc = ['/usr/sbin/runc', '/usr/bin/runc'].find((path) => existsSync(path));
+  const lines = [
+    '[containers]',
+    'default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]',
+    ...(runc === undefined ? [] : ['[engine]', 'runtime = "runc"', '[engine.runtimes]', `runc = ["${runc}"]`]),
+  ];
+  writeFileSync(file, `${lines.join('\n')}\n`);
   return file;
 }
 
