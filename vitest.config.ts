@@ -4,7 +4,10 @@ import { defineConfig } from 'vitest/config';
 /** Needs the engine to itself, or times what other work beside it would spoil. */
 const alone = 'test/**/*.alone.test.ts';
 
+const setupFiles = ['test/support/bounded-children.ts'];
+
 const withEngine = {
+  setupFiles,
   globalSetup: ['test/support/global-setup.ts'],
   // Against a test that hangs; on a busy machine all of them take many times as long as alone.
   testTimeout: 180_000,
@@ -57,7 +60,13 @@ export default defineConfig({
   test: {
     projects: [
       {
-        test: { name: 'unit', include: ['src/**/*.test.ts'], testTimeout: 120_000, maxWorkers: workers },
+        test: {
+          name: 'unit',
+          include: ['src/**/*.test.ts'],
+          setupFiles,
+          testTimeout: 120_000,
+          maxWorkers: workers,
+        },
       },
       {
         test: {

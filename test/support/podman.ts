@@ -55,7 +55,9 @@ function writeConfig(folder: string): string {
   const lines = [
     '[containers]',
     'default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]',
-    ...(runc === undefined ? [] : ['[engine]', 'runtime = "runc"', '[engine.runtimes]', `runc = ["${runc}"]`]),
+    ...(runc === undefined
+      ? []
+      : ['[engine]', 'runtime = "runc"', '[engine.runtimes]', `runc = ["${runc}"]`]),
   ];
   writeFileSync(file, `${lines.join('\n')}\n`);
   return file;

@@ -22,6 +22,10 @@ describe('a line that says that something failed', () => {
     [`unable to find image "${id}"`, 'build_cache_changed'],
     [`No such image: ${id}`, 'build_cache_changed'],
     [`unknown parent image ID ${id}`, 'build_cache_changed'],
+    [
+      `failed to get digest ${id}: open /data/imagedb/content/sha256/1: no such file or directory`,
+      'build_cache_changed',
+    ],
     ['unable to find image "debian:bookworm"', 'image_build_failed'],
     ['pull access denied for sha256, repository does not exist', 'image_build_failed'],
     ["The command '/bin/sh -c exit 3' returned a non-zero code: 3", 'image_build_failed'],

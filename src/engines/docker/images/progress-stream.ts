@@ -25,7 +25,7 @@ function codeOf(message: string, failure: ErrorCode): ErrorCode {
  * removed since it made the list is an error. It names ids alone; a name that somebody wrote is another matter.
  */
 export function isCacheChanged(message: string): boolean {
-  return /\b(unable to find image|no such image:?|unknown parent image ID:?) "?sha256:[0-9a-f]{64}\b/i.test(
+  return /\b(unable to find image|no such image:?|unknown parent image ID:?|failed to get digest) "?sha256:[0-9a-f]{64}\b/i.test(
     message,
   );
 }
