@@ -125,7 +125,8 @@ describe('signals', () => {
       codes: [],
     });
     desk.receive('SIGTERM');
-    expect(desk.signal.aborted).toBe(true);
+    expect(desk.signal.reason).toMatchObject({ code: 'cancelled', message: 'it was interrupted (SIGTERM)' });
+    expect(desk.interruption).toBe('SIGTERM');
     desk.receive('SIGTERM');
     desk.receive('SIGPIPE');
     expect(codes).toEqual([143, 0]);

@@ -1,5 +1,7 @@
 /** What a verb is given by the entry of the command line. */
 
+import { SallyportError } from '../protocol/errors.ts';
+
 export type Interruption = 'SIGINT' | 'SIGTERM' | 'SIGHUP' | 'SIGPIPE';
 
 export interface CliContext {
@@ -14,6 +16,7 @@ export class SignalDesk implements CliContext {
   readonly #abort = new AbortController();
   readonly #exit: (code: number) => never;
   #taker: ((interruption: Interruption) => void) | undefined;
+  #interruption: Interruption | undefined;
 
   constructor(exit: (code: number) => never) {
     this.#exit = exit;
@@ -21,6 +24,11 @@ export class SignalDesk implements CliContext {
 
   get signal(): AbortSignal {
     return this.#abort.signal;
+  }
+
+  /** Why the signal fired. */
+  get interruption(): Interruption | undefined {
+    return this.#interruption;
   }
 
   readonly takeSignals = (taker: (interruption: Interruption) => void): (() => void) => {
@@ -36,6 +44,9 @@ export class SignalDesk implements CliContext {
     else if (interruption === 'SIGPIPE') this.#exit(0);
     // The second one means it: whoever waits for a clean end has had the chance.
     else if (this.signal.aborted) this.#exit(interruption === 'SIGTERM' ? 143 : 130);
-    else this.#abort.abort(interruption);
+    else {
+      this.#interruption = interruption;
+      this.#abort.abort(new SallyportError('cancelled', `it was interrupted (${interruption})`));
+    }
   }
 }

@@ -20,6 +20,6 @@ export async function runCli(register: (registry: Registry) => void): Promise<vo
     process.exitCode = await run.main(process.argv.slice(2));
   } catch (error) {
     printError(error, { json: run.wantsJson(), debug: readCliEnvironment().debug });
-    process.exitCode = desk.signal.reason === 'SIGTERM' ? 143 : exitCodeFor(error, run.verbKind());
+    process.exitCode = desk.interruption === 'SIGTERM' ? 143 : exitCodeFor(error, run.verbKind());
   }
 }

@@ -132,7 +132,8 @@ export class BoxExec {
   /** Goes on with it on a new connection. */
   async resume(porter: Porter, known: KnownExec): Promise<void> {
     const log = await this.log();
-    await this.#lastWrite;
+    // What is accepted and not stored comes once more, and is known by its place. It is not waited for: a reader that does not
+    // read may hold it up, and with it everybody who waits for this connection.
     const { stdout, stderr } = log.stored;
     const exec = porter.resume(known, { stdout, stderr }, this.#sink());
     this.#input.resume(exec, known.inputBytes);
@@ -141,7 +142,8 @@ export class BoxExec {
     if (this.#killAfterMs !== undefined) exec.kill(this.#killAfterMs);
     if (this.#record.background) return;
     this.#presence.watch();
-    await this.expectReader();
+    // Who is there reads already, and does so at his own pace.
+    if (!this.held) await this.expectReader();
   }
 
   /** Nothing of its output is let go of before its reader is there: one that is slow to come is as good as a slow one. */

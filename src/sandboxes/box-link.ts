@@ -188,20 +188,31 @@ export class BoxLink {
       if (before?.transfers === true) this.settle();
       return;
     }
+    const epoch = this.#nextEpoch(door);
     this.#forgetCurrent();
     // What was sent has arrived, unless somebody holds the stream already: then it arrived all the same, and only the answer did not.
     await Promise.race([before.ping().catch(() => {}), later(answerMs)]);
     before.close();
     try {
-      await this.#open(door, undefined);
+      await this.#open(door, undefined, epoch);
     } catch (error) {
       door.destroy();
       await this.#reconnect(asGone(error));
     }
   }
 
-  async #open(door: BoxDoor, signal: AbortSignal | undefined): Promise<void> {
-    const porter = await this.#greetNewest(door, signal);
+  /** Where it cannot be written down the connection stays as it is. */
+  #nextEpoch(door: BoxDoor): number {
+    try {
+      return this.#host.nextEpoch();
+    } catch (error) {
+      door.destroy();
+      throw error;
+    }
+  }
+
+  async #open(door: BoxDoor, signal: AbortSignal | undefined, epoch = this.#host.nextEpoch()): Promise<void> {
+    const porter = await this.#greetNewest(door, signal, epoch);
     await this.#host.connected(porter);
     if (this.#closed) {
       porter.close();
@@ -212,9 +223,9 @@ export class BoxLink {
     void porter.closed.then((error) => this.#onClosed(porter, error));
   }
 
-  async #greetNewest(door: BoxDoor, signal: AbortSignal | undefined): Promise<Porter> {
+  async #greetNewest(door: BoxDoor, signal: AbortSignal | undefined, epoch: number): Promise<Porter> {
     return await Porter.open(door, {
-      epoch: this.#host.nextEpoch(),
+      epoch,
       token: this.#host.token,
       timeoutMs: helloTimeoutMs,
       ...(signal === undefined ? {} : { signal }),

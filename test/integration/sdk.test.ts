@@ -11,6 +11,12 @@ import { Sandbox } from '../../src/sdk/sandbox.ts';
 import { testDaemon } from '../support/daemon.ts';
 import { holdsLimits, onDocker } from '../support/engine-under-test.ts';
 
+/** The number of its connection: a new sandbox gets a second one after a while. */
+async function epochOf(stateDir: string, box: Sandbox): Promise<number> {
+  const text = await readFile(join(stateDir, 'sandboxes', box.id, 'sandbox.json'), 'utf8');
+  return (JSON.parse(text) as { epoch: number }).epoch;
+}
+
 describe('the SDK', () => {
   it('runs commands: output, exit code, signal, input, environment, folder, time limit', async () => {
     const { make } = await testDaemon();
@@ -111,10 +117,7 @@ describe('the SDK', () => {
   it.runIf(onDocker)('hands over input that waits while the sandbox gets another connection', async () => {
     const { make, stateDir } = await testDaemon();
     await using box = await make();
-    const epoch = async (): Promise<number> => {
-      const text = await readFile(join(stateDir, 'sandboxes', box.id, 'sandbox.json'), 'utf8');
-      return (JSON.parse(text) as { epoch: number }).epoch;
-    };
+    const epoch = (): Promise<number> => epochOf(stateDir, box);
     const before = await epoch();
     const script = 'until [ -e /tmp/go ]; do sleep 0.02; done; sha256sum';
     await using child = await box.spawn(['sh', '-c', script], { stdin: true });
@@ -126,6 +129,24 @@ describe('the SDK', () => {
     await box.exec(['touch', '/tmp/go']);
     expect(await child.stdout.text()).toBe(`${createHash('sha256').update(input).digest('hex')}  -\n`);
   });
+
+  it.runIf(onDocker)(
+    'a reader that does not read holds up nobody when the sandbox gets another connection',
+    async () => {
+      const { make, stateDir } = await testDaemon();
+      await using box = await make();
+      const before = await epochOf(stateDir, box);
+      // More than is kept for a reader, long before the move.
+      await using child = await box.spawn(['sh', '-c', 'head -c 200000000 /dev/zero; echo; echo whole >&2']);
+      await expect.poll(() => epochOf(stateDir, box), { timeout: 60_000 }).toBeGreaterThan(before);
+      expect((await box.exec(['echo', 'others go on'])).stdout).toBe('others go on\n');
+      let bytes = 0;
+      for await (const chunk of child.stdout) bytes += chunk.length;
+      expect(bytes).toBe(200_000_001);
+      expect(await child.stderr.text()).toBe('whole\n');
+      expect(await child.wait()).toMatchObject({ exitCode: 0 });
+    },
+  );
 
   it('goes on with its commands over a daemon that is killed: no byte lost, none twice', async () => {
     const { make, kill } = await testDaemon();

@@ -9,6 +9,7 @@ import { createContainer } from '../../src/engines/docker/containers/create.ts';
 import { inspectContainer } from '../../src/engines/docker/containers/inspect.ts';
 import { removeContainer } from '../../src/engines/docker/containers/remove.ts';
 import { dockerImageEngine } from '../../src/engines/docker/image-engine.ts';
+import { engineEvents } from '../../src/engines/docker/system/events.ts';
 import { findVolume } from '../../src/engines/docker/volumes/inspect.ts';
 import { EngineBoxImages } from '../../src/images/box-images.ts';
 import { label, ownedLabels } from '../../src/protocol/labels.ts';
@@ -304,6 +305,25 @@ describe.runIf(requiresRoot())('[A12] a full disk below the state folder', () =>
     expect((await box.sh('cat /proc/[0-9]*/comm; echo after')).stdout).toMatch(
       /^(?![\s\S]*sleep)[\s\S]*after\n$/,
     );
+  });
+
+  test('a new sandbox, which would get another connection, stays with the one it has until there is room', async () => {
+    const { home, daemon, fill, free } = await onSmallDisk();
+    const { connection } = testEngine();
+    const events = engineEvents(connection, [`${label.owner}=${home.owner}`], {
+      sinceSeconds: Math.floor(Date.now() / 1000),
+    });
+    await using box = await makeSandbox(daemon, { name: 'box' });
+    await using running = await box.spawn(['sh', '-c', 'until [ -e /tmp/go ]; do sleep 0.1; done; echo on']);
+    await fill();
+    // The relay that was opened for it leaves: there is no room for the number of its connection. It is tried again and again,
+    // more often than one that was lost would be.
+    let left = 7;
+    for await (const { action } of events) if (action === 'exec_die' && --left === 0) break;
+    await free();
+    await box.exec(['touch', '/tmp/go']);
+    expect(await running.stdout.text()).toBe('on\n');
+    expect(await box.refresh()).toMatchObject({ state: 'READY' });
   });
 
   test('one that is full in the middle of a create, a stop or a removal leaves a daemon that answers and can finish it', async () => {

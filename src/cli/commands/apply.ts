@@ -5,6 +5,7 @@
 
 import { gitEnvironment } from '../../agents/git/config.ts';
 import { blobHash } from '../../lib/git-patch.ts';
+import { Turns } from '../../lib/turns.ts';
 import { isProtectedPath } from '../../policy/protected-names.ts';
 import { SallyportError } from '../../protocol/errors.ts';
 import { type ApplyResult, applyChanges } from '../../sdk/apply-changes.ts';
@@ -77,6 +78,8 @@ async function ontoFolder(
   const { to, json, patch: _patch, asBranch: _branch, ...rules } = options;
   const target = to === undefined ? {} : { to: absolutePath(to, process.cwd()) };
   const result = await applyChanges(calls, { ...rules, ...target, signal });
+  // A Ctrl-C that came with the daemon's last answer counts.
+  await new Turns().listen();
   if (json === true) printJson(resultJson(result));
   else printResult(name, result, rules.dryRun === true);
   if (signal.aborted) {
