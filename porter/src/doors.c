@@ -2,12 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -28,9 +28,10 @@ enum {
   MIN_TOKEN = 16,
   MAX_TOKEN = 64,
   MAX_GREETING = FRAME_HEADER + 256,
-  LAST_WORDS_MS = 5000,
   /* When there are no descriptors, not even for a moment. */
   PAUSE_MS = 100,
+  /* As much as one stream may have under way: fewer turns with whoever reads it. Where it is no pipe, nothing happens. */
+  OUT_PIPE_BYTES = 256 * 1024,
 };
 
 enum refusal {
@@ -44,6 +45,7 @@ enum refusal {
 struct door {
   struct watch watch;
   int out_fd; /* -1: free */
+  int tie_fd; /* the relay that handed over the two above; -1: there is none */
   bool is_stdio;
   uint64_t until_ms;
   uint8_t bytes[MAX_GREETING];
@@ -58,9 +60,12 @@ static uint8_t token[MAX_TOKEN];
 static uint32_t token_length;
 
 static void free_door(struct door *door, bool close_descriptors) {
-  if (close_descriptors) loop_close(&door->watch);
-  else loop_release(&door->watch);
-  door->out_fd = -1;
+  if (close_descriptors) {
+    if (door->out_fd != door->watch.fd && !door->is_stdio) close(door->out_fd);
+    if (door->tie_fd >= 0) close(door->tie_fd);
+    loop_close(&door->watch);
+  } else loop_release(&door->watch);
+  door->out_fd = door->tie_fd = -1;
 }
 
 static void refuse(struct door *door, enum refusal reason, const char *message) {
@@ -134,9 +139,9 @@ static void greet(struct door *door, const struct frame *frame) {
     refuse(door, REFUSED_EPOCH, "a newer host was here");
     return;
   }
-  int in_fd = door->watch.fd, out_fd = door->out_fd;
+  int in_fd = door->watch.fd, out_fd = door->out_fd, tie_fd = door->tie_fd;
   free_door(door, false);
-  if (!host_attach(in_fd, out_fd, frame->epoch, connection_window, stream_window)) {
+  if (!host_attach(in_fd, out_fd, tie_fd, frame->epoch, connection_window, stream_window)) {
     close(in_fd);
     return;
   }
@@ -183,13 +188,79 @@ static void on_greeting(struct watch *watch, uint32_t events) {
 }
 
 static void wait_for_greeting(struct door *door, int in_fd, int out_fd, bool is_stdio) {
+  fcntl(out_fd, F_SETPIPE_SZ, OUT_PIPE_BYTES);
   fcntl(in_fd, F_SETFL, fcntl(in_fd, F_GETFL) | O_NONBLOCK);
   fcntl(out_fd, F_SETFL, fcntl(out_fd, F_GETFL) | O_NONBLOCK);
   door->out_fd = out_fd;
   door->is_stdio = is_stdio;
   door->filled = 0;
+  door->tie_fd = -1;
   door->until_ms = is_stdio ? UINT64_MAX : loop_now_ms() + GREETING_MS;
   loop_add(&door->watch, in_fd, EPOLLIN, on_greeting);
+}
+
+static bool is_stream(int fd) {
+  struct stat is;
+  return fstat(fd, &is) == 0 && (S_ISFIFO(is.st_mode) || S_ISSOCK(is.st_mode));
+}
+
+/* Takes the two descriptors that came with a message, or -1 for each. Whatever else came is closed. */
+static void take_given(struct msghdr *message, int taken[2]) {
+  size_t count = 0;
+  taken[0] = taken[1] = -1;
+  for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header != NULL; header = CMSG_NXTHDR(message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    size_t given = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < given; i++) {
+      int fd;
+      memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof fd);
+      if (count < 2 && is_stream(fd)) taken[count++] = fd;
+      else close(fd);
+    }
+  }
+  if (count == 2) return;
+  if (taken[0] >= 0) close(taken[0]);
+  taken[0] = -1;
+}
+
+/* A relay hands over its own stdin and stdout and stays only to be seen to live: nothing is copied on the way. */
+static void on_relay(struct watch *watch, uint32_t events) {
+  (void)events;
+  struct door *door = (struct door *)((char *)watch - offsetof(struct door, watch));
+  union {
+    struct cmsghdr align;
+    char bytes[CMSG_SPACE(2 * sizeof(int))];
+  } control;
+  char byte;
+  struct iovec part = {.iov_base = &byte, .iov_len = 1};
+  struct msghdr message = {
+    .msg_iov = &part,
+    .msg_iovlen = 1,
+    .msg_control = control.bytes,
+    .msg_controllen = sizeof control.bytes,
+  };
+  long got = recvmsg(watch->fd, &message, MSG_CMSG_CLOEXEC);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  int taken[2] = {-1, -1};
+  if (got > 0) take_given(&message, taken);
+  if (taken[0] < 0) {
+    free_door(door, true);
+    return;
+  }
+  int tie_fd = watch->fd;
+  uint64_t until_ms = door->until_ms;
+  loop_release(watch);
+  wait_for_greeting(door, taken[0], taken[1], false);
+  door->tie_fd = tie_fd;
+  door->until_ms = until_ms;
+}
+
+static void wait_for_relay(struct door *door, int fd) {
+  door->out_fd = fd;
+  door->is_stdio = false;
+  door->tie_fd = -1;
+  door->until_ms = loop_now_ms() + GREETING_MS;
+  loop_add(&door->watch, fd, EPOLLIN, on_relay);
 }
 
 /* What an engine starts in the sandbox has its parent outside, which shows as 0; programs that porter started do not, and
@@ -217,7 +288,8 @@ static void on_connection(struct watch *watch, uint32_t events) {
   }
   for (struct door *door = waiting + 1; door < waiting + 1 + MAX_WAITING; door++) {
     if (door->out_fd >= 0) continue;
-    wait_for_greeting(door, fd, fd, false);
+    if (is_given) wait_for_greeting(door, fd, fd, false);
+    else wait_for_relay(door, fd);
     return;
   }
   close(fd);
@@ -233,7 +305,7 @@ static socklen_t relay_address(struct sockaddr_un *address, int porter_pid) {
 }
 
 static void all_free(void) {
-  for (struct door *door = waiting; door <= waiting + MAX_WAITING; door++) door->out_fd = -1;
+  for (struct door *door = waiting; door <= waiting + MAX_WAITING; door++) door->out_fd = door->tie_fd = -1;
 }
 
 void doors_open_given(int fd) {
@@ -274,57 +346,27 @@ void doors_forget_token(void) {
   explicit_bzero(waiting, sizeof waiting);
 }
 
-/* One direction of the relay. Each goes on while the other is held up, or both could wait for each other for ever. */
-struct flow {
-  int from, to;
-  bool ended;
-  size_t head, tail;
-  uint8_t bytes[64 * 1024];
-};
-
-static void flow_wishes(const struct flow *flow, struct pollfd *from, struct pollfd *to) {
-  bool empty = flow->head == flow->tail;
-  *from = (struct pollfd){.fd = empty && !flow->ended ? flow->from : -1, .events = POLLIN};
-  *to = (struct pollfd){.fd = empty ? -1 : flow->to, .events = POLLOUT};
-}
-
-/* False when nobody takes it any more. */
-static bool flow_move(struct flow *flow, const struct pollfd *from, const struct pollfd *to) {
-  bool has_read = from->fd >= 0 && from->revents != 0;
-  if (has_read) {
-    long got = read(flow->from, flow->bytes, sizeof flow->bytes);
-    if (got < 0 && (errno == EINTR || errno == EAGAIN)) return true;
-    flow->ended = got <= 0;
-    flow->head = 0;
-    flow->tail = got > 0 ? (size_t)got : 0;
-  }
-  /* What was just read is mostly taken at once. */
-  if ((has_read && flow->tail > 0) || (to->fd >= 0 && to->revents != 0)) {
-    long wrote = write(flow->to, flow->bytes + flow->head, flow->tail - flow->head);
-    if (wrote < 0) return errno == EINTR || errno == EAGAIN;
-    flow->head += (size_t)wrote;
-  }
-  return true;
-}
-
-static int relay(int fd) {
-  static struct flow in, out;
-  in = (struct flow){.from = 0, .to = fd};
-  out = (struct flow){.from = fd, .to = 1};
-  const int fds[] = {0, 1, fd};
-  for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) fcntl(fds[i], F_SETFL, fcntl(fds[i], F_GETFL) | O_NONBLOCK);
-  for (;;) {
-    struct pollfd wishes[4];
-    flow_wishes(&in, &wishes[0], &wishes[1]);
-    flow_wishes(&out, &wishes[2], &wishes[3]);
-    int ready = poll(wishes, 4, out.ended ? LAST_WORDS_MS : -1);
-    if (ready < 0 && errno != EINTR) die_errno("poll");
-    /* porter is done with this host, and this host does not read. */
-    if (ready == 0) return 0;
-    if (ready < 0) continue;
-    if (!flow_move(&in, &wishes[0], &wishes[1]) || !flow_move(&out, &wishes[2], &wishes[3])) return 0;
-    if (in.ended || (out.ended && out.head == out.tail)) return 0;
-  }
+/* One byte, because a descriptor cannot travel alone. */
+static bool hand_over(int fd, const int given[2]) {
+  enum { LENGTH = 2 * sizeof(int) };
+  union {
+    struct cmsghdr align;
+    char bytes[CMSG_SPACE(LENGTH)];
+  } control = {0};
+  char byte = 0;
+  struct iovec part = {.iov_base = &byte, .iov_len = 1};
+  struct msghdr message = {
+    .msg_iov = &part,
+    .msg_iovlen = 1,
+    .msg_control = control.bytes,
+    .msg_controllen = sizeof control.bytes,
+  };
+  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = (socklen_t)CMSG_LEN(LENGTH);
+  memcpy(CMSG_DATA(header), given, LENGTH);
+  return sendmsg(fd, &message, MSG_NOSIGNAL) == 1;
 }
 
 int doors_relay(int porter_pid) {
@@ -335,5 +377,12 @@ int doors_relay(int porter_pid) {
   socklen_t length = relay_address(&address, porter_pid);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0 || connect(fd, (struct sockaddr *)&address, length) != 0) die_errno("porter does not answer");
-  return relay(fd);
+  const int given[] = {0, 1};
+  if (!hand_over(fd, given)) die_errno("porter takes nothing");
+  /* Porter's from now on: who waits for their end must not wait for this process. */
+  close(0);
+  close(1);
+  char byte;
+  while (read(fd, &byte, 1) < 0 && errno == EINTR);
+  return 0;
 }

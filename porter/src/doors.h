@@ -12,7 +12,8 @@ void doors_open(int in_fd, int out_fd);
 void doors_open_given(int fd);
 /* Closes what has not greeted in time; returns in how many ms to come again, -1 for never. */
 int doors_expire(uint64_t now_ms);
-/* The other end: connects to the porter with this pid and pumps stdin and stdout. Returns the exit status. */
+/* The other end: connects to the porter with this pid, hands it stdin and stdout, and waits until it has done with them. Returns
+ * the exit status. */
 int doors_relay(int porter_pid);
 /* For a fork of porter: what the host proves itself with is nothing to carry about. */
 void doors_forget_token(void);

@@ -33,7 +33,7 @@ static struct queue *partial;
 static size_t partial_sent;
 
 static const struct host_events *events;
-static struct watch in = {.fd = -1}, out = {.fd = -1};
+static struct watch in = {.fd = -1}, out = {.fd = -1}, tie = {.fd = -1};
 static struct decoder decoder;
 /* Changes with each attach: a callback may replace the host while frames of the old one are being delivered. */
 static uint32_t generation;
@@ -67,6 +67,7 @@ static void empty(struct queue *q) { q->head = q->tail = 0; }
 static void disconnect(void) {
   loop_close(&in);
   loop_close(&out);
+  loop_close(&tie);
   empty(&data);
   empty(&control);
   partial = NULL;
@@ -242,11 +243,18 @@ static void on_readable(struct watch *watch, uint32_t ready) {
   decoder_keep(&decoder, offset);
 }
 
+/* Nothing is ever said there. */
+static void on_tie(struct watch *watch, uint32_t ready) {
+  (void)watch;
+  (void)ready;
+  lose();
+}
+
 void host_never_came(void) { events->gone(); }
 
 void host_listen(const struct host_events *callbacks) { events = callbacks; }
 
-bool host_attach(int in_fd, int out_fd, uint32_t new_epoch, uint32_t connection_window, uint32_t new_stream_window) {
+bool host_attach(int in_fd, int out_fd, int tie_fd, uint32_t new_epoch, uint32_t connection_window, uint32_t new_stream_window) {
   /* The two directions of a socket are one descriptor, which epoll takes only once. */
   int writable = in_fd == out_fd ? fcntl(out_fd, F_DUPFD_CLOEXEC, 0) : out_fd;
   if (writable < 0) return false;
@@ -260,6 +268,7 @@ bool host_attach(int in_fd, int out_fd, uint32_t new_epoch, uint32_t connection_
   stream_window = new_stream_window;
   loop_add(&in, in_fd, EPOLLIN, on_readable);
   loop_add(&out, writable, EPOLLOUT | EPOLLET, on_writable);
+  if (tie_fd >= 0) loop_add(&tie, tie_fd, EPOLLIN, on_tie);
   events->replaced();
   return true;
 }

@@ -26,9 +26,9 @@ struct host_events {
   void (*gone)(void);
 };
 
-/* Makes these descriptors the host's connection. The one before is told and closed. False when there is no descriptor left
- * for it: then nothing has changed. */
-bool host_attach(int in_fd, int out_fd, uint32_t epoch, uint32_t connection_window, uint32_t stream_window);
+/* Makes these descriptors the host's connection, which also ends when the other side of `tie_fd` does (-1: nothing else ends
+ * it). The one before is told and closed. False when there is no descriptor left for it: then nothing has changed. */
+bool host_attach(int in_fd, int out_fd, int tie_fd, uint32_t epoch, uint32_t connection_window, uint32_t stream_window);
 void host_listen(const struct host_events *events);
 /* The first connection ended before anyone greeted. */
 void host_never_came(void);

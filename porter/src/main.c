@@ -42,7 +42,6 @@ enum {
   /* While anything has a deadline the loop comes round at least this often, so that a pause shows as a gap. */
   TICK_MS = 500,
   GAP_MS = 1000,
-  OUT_PIPE_BYTES = 256 * 1024,
 };
 
 static bool exit_with_host;
@@ -286,8 +285,6 @@ int main(int argc, char **argv) {
   prctl(PR_SET_DUMPABLE, 0);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   int in_fd = move_away(0), out_fd = move_away(1);
-  /* As much as one stream may have under way: fewer turns with whoever reads it. Where it is no pipe, nothing happens. */
-  fcntl(out_fd, F_SETPIPE_SZ, OUT_PIPE_BYTES);
   seccomp_prepare();
   loop_open();
   open_signals(&signals);
