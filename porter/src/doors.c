@@ -218,9 +218,10 @@ static void take_given(struct msghdr *message, int taken[2]) {
       else close(fd);
     }
   }
-  if (count == 2) return;
-  if (taken[0] >= 0) close(taken[0]);
-  taken[0] = -1;
+  /* What found no room was more than two. */
+  if (count == 2 && (message->msg_flags & MSG_CTRUNC) == 0) return;
+  for (size_t i = 0; i < count; i++) close(taken[i]);
+  taken[0] = taken[1] = -1;
 }
 
 /* A relay hands over its own stdin and stdout and stays only to be seen to live: nothing is copied on the way. */

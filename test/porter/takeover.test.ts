@@ -1,7 +1,10 @@
 /** Doors, epochs and what a host that dies leaves to the next one. */
 
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
+import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { type ExecRequest, encodeExec } from '../../src/porter/exec.ts';
 import { encodeFrame, FrameDecoder, frameType } from '../../src/porter/frame.ts';
@@ -171,6 +174,42 @@ describe('the relay', () => {
     expect(performance.now() - started).toBeGreaterThan(9_000);
     expect((await greet(openRelay(child).stream, 2)).welcome.highestStream).toBe(0);
   }, 30_000);
+
+  it('is the connection: when it is killed porter goes on without that host, and waits for the next', async () => {
+    const child = forGood();
+    await connectPorter(child);
+    const relay = openRelay(child);
+    const second = await greet(relay.stream, 2);
+    relay.child.kill('SIGKILL');
+    expect(await second.closed).toMatchObject({ code: 'porter_gone' });
+    await (await greet(openRelay(child).stream, 3)).ping();
+  });
+
+  it.each([
+    ['nothing', 's.send(b"x")'],
+    ['bytes of a greeting alone', `s.send(bytes.fromhex("${hello(2).toString('hex')}"))`],
+    ['one descriptor', 'socket.send_fds(s, [b"x"], [r])'],
+    ['a file and a folder', 'socket.send_fds(s, [b"x"], [os.open("/etc/passwd", 0), os.open("/", 0)])'],
+    ['more than two', 'socket.send_fds(s, [b"x"], [r, w, r])'],
+  ])('that hands over %s is closed, and nothing of it stays', async (_what, act) => {
+    const child = forGood();
+    const porter = await connectPorter(child);
+    const pid = child.child.pid ?? 0;
+    await porter.ping();
+    const before = readdirSync(`/proc/${pid}/fd`).length;
+    const script = `import os, socket
+r, w = os.pipe()
+s = socket.socket(socket.AF_UNIX)
+s.connect('\\0sallyport-porter.${pid}')
+${act}
+s.settimeout(30)
+try: print(s.recv(1))
+except ConnectionResetError: print(b'')`;
+    const { stdout } = await promisify(execFile)('python3', ['-c', script]);
+    expect(stdout).toBe("b''\n");
+    await porter.ping();
+    expect(readdirSync(`/proc/${pid}/fd`).length).toBe(before);
+  });
 
   it('ends when porter ends', async () => {
     const child = forGood();
