@@ -230,13 +230,14 @@ describe('sally mcp', () => {
     const dial = 'import socket; socket.create_connection(("denied.example", 80))';
     expect((await call('run', { command: `python3 -c '${dial}'` })).data).toMatchObject({ exit_code: 1 });
     const { decisions } = (await call('net_log', { denied_only: true })).data as { decisions: object[] };
-    expect(decisions).toEqual([
-      expect.objectContaining({
+    // A resolver may ask for the addresses of each kind.
+    expect(decisions.length).toBeGreaterThan(0);
+    for (const decision of decisions)
+      expect(decision).toMatchObject({
         allowed: false,
         host: 'denied.example',
         advice: expect.stringContaining('denied.example'),
-      }),
-    ]);
+      });
   });
 
   it('prints the settings of clients, and writes them beside what is there', async () => {
