@@ -58,6 +58,8 @@ const onBothEngines = [
  */
 export default defineConfig({
   test: {
+    // A sandbox or an engine that hangs takes the whole limit of each test that uses it: so many are enough to know.
+    bail: process.env['CI'] === undefined ? 0 : 10,
     projects: [
       {
         test: {

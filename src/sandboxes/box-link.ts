@@ -101,7 +101,7 @@ export class BoxLink {
   /** By the stream that was attached before the box was started. */
   async greet(door: BoxDoor, signal?: AbortSignal): Promise<void> {
     try {
-      await this.#open(door, signal);
+      await this.#open(door, this.#nextEpoch(door), signal);
       this.#attached = true;
     } catch (error) {
       throw withLastWords(error, door);
@@ -156,8 +156,8 @@ export class BoxLink {
 
   /** To a box that runs already. */
   async connect(signal?: AbortSignal): Promise<void> {
-    const door = await this.#engine.openRelay(this.#host.boxId, signal);
-    await this.#open(door, signal);
+    const epoch = this.#host.nextEpoch();
+    await this.#open(await this.#engine.openRelay(this.#host.boxId, signal), epoch, signal);
   }
 
   close(): void {
@@ -194,14 +194,14 @@ export class BoxLink {
     await Promise.race([before.ping().catch(() => {}), later(answerMs)]);
     before.close();
     try {
-      await this.#open(door, undefined, epoch);
+      await this.#open(door, epoch);
     } catch (error) {
       door.destroy();
       await this.#reconnect(asGone(error));
     }
   }
 
-  /** Where it cannot be written down the connection stays as it is. */
+  /** Where it cannot be written down nobody greets, and a connection that is there stays. */
   #nextEpoch(door: BoxDoor): number {
     try {
       return this.#host.nextEpoch();
@@ -211,9 +211,19 @@ export class BoxLink {
     }
   }
 
-  async #open(door: BoxDoor, signal: AbortSignal | undefined, epoch = this.#host.nextEpoch()): Promise<void> {
-    const porter = await this.#greetNewest(door, signal, epoch);
-    await this.#host.connected(porter);
+  async #open(door: BoxDoor, epoch: number, signal?: AbortSignal): Promise<void> {
+    const porter = await Porter.open(door, {
+      epoch,
+      token: this.#host.token,
+      timeoutMs: helloTimeoutMs,
+      ...(signal === undefined ? {} : { signal }),
+    });
+    try {
+      await this.#host.connected(porter);
+    } catch (error) {
+      porter.close();
+      throw error;
+    }
     if (this.#closed) {
       porter.close();
       throw new SallyportError('porter_gone', 'the connection to the sandbox was closed');
@@ -221,15 +231,6 @@ export class BoxLink {
     this.#current = porter;
     this.#porter.resolve(porter);
     void porter.closed.then((error) => this.#onClosed(porter, error));
-  }
-
-  async #greetNewest(door: BoxDoor, signal: AbortSignal | undefined, epoch: number): Promise<Porter> {
-    return await Porter.open(door, {
-      epoch,
-      token: this.#host.token,
-      timeoutMs: helloTimeoutMs,
-      ...(signal === undefined ? {} : { signal }),
-    });
   }
 
   #onClosed(porter: Porter, error: SallyportError): void {
