@@ -10,6 +10,7 @@ import { CommandFailedError } from '../../src/sdk/outcome.ts';
 import { Sandbox } from '../../src/sdk/sandbox.ts';
 import { testDaemon } from '../support/daemon.ts';
 import { holdsLimits, onDocker } from '../support/engine-under-test.ts';
+import { until } from '../support/until.ts';
 
 /** The number of its connection: a new sandbox gets a second one after a while. */
 async function epochOf(stateDir: string, box: Sandbox): Promise<number> {
@@ -154,6 +155,8 @@ describe('the SDK', () => {
     const script = 'i=0; while read line; do i=$((i+1)); echo "$i $line"; done; exit 9';
     await using child = await box.spawn(['sh', '-c', script], { stdin: true });
     const waiting = box.exec(['sh', '-c', 'sleep 3; echo late'], {});
+    // One that may not have begun is not asked for again.
+    await until(async () => (await box.execs()).length === 2);
     let text = '';
     let killed = 0;
     child.stdin.write('x\n'.repeat(1000));
