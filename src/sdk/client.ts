@@ -44,7 +44,8 @@ export interface CallOptions {
 /** How whole answers are had: by the daemon's socket, or within its own process without one. */
 export type Answers = Pick<WholeAnswers, 'ask' | 'close'>;
 
-const mostAttempts = 4;
+/** A daemon that ends under a call takes two of them: the call that is cut off, and the one that finds nobody. */
+const mostAttempts = 8;
 
 export class DaemonClient {
   readonly #environment: ClientEnvironment;
