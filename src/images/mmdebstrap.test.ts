@@ -55,7 +55,7 @@ describe('mmdebstrap', () => {
     const args = mmdebstrapArguments(recipe);
     expect(args.at(-1)).toBe('-');
     expect(args).toContain('--architectures=arm64');
-    expect(args).toContain(`--dpkgopt=${recipe.excludesPath}`);
+    expect(args.find((arg) => arg.startsWith('--setup-hook='))).toContain(recipe.excludesPath);
     expect(args.find((arg) => arg.startsWith('--include='))).toContain('ripgrep');
   });
 

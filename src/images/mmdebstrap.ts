@@ -2,6 +2,7 @@
 
 import { existsSync } from 'node:fs';
 import type { Progress, ProgressEvent } from '../lib/progress.ts';
+import { shellLine } from '../lib/shell-words.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import { startProgram } from './child-program.ts';
 import { canInstall, installPackages, isDebianLike } from './debian-packages.ts';
@@ -10,8 +11,20 @@ import { type Recipe, suite } from './recipe.ts';
 const mergedUsrHooks = '/usr/share/mmdebstrap/hooks/merged-usr';
 
 /**
+ * Removes from a root folder the files that `dpkg-excludes` names and mmdebstrap unpacked before dpkg read that list.
+ * `--dpkgopt` with the list would filter them out, but from mmdebstrap 1.6 on that filter needs Python.
+ */
+const removeExcluded = [
+  'cd "$1/usr/share"',
+  'rm -rf man/* info/* locale/* i18n/* lintian/*',
+  'find doc ! -type d ! -name copyright -delete',
+  'find doc -mindepth 1 -type d -empty -delete',
+].join(' && ');
+
+/**
  * Writes the tar to stdout. Without the merged-/usr hook the package `usrmerge` does that work, and brings 48 MB of Perl.
- * The host's name and resolver, which mmdebstrap copies in, are nobody's business in an image.
+ * mmdebstrap copies the host's name and resolver, which must not be in an image. dpkg need not wait for the disk: a root
+ * folder that a crash leaves is never used.
  */
 export function mmdebstrapArguments(recipe: Recipe): readonly string[] {
   const merged = existsSync(mergedUsrHooks);
@@ -22,8 +35,10 @@ export function mmdebstrapArguments(recipe: Recipe): readonly string[] {
     `--variant=${recipe.variant}`,
     `--architectures=${recipe.architecture}`,
     `--include=${[...(merged ? ['usr-is-merged'] : []), ...recipe.packages].join(',')}`,
-    `--dpkgopt=${recipe.excludesPath}`,
+    '--dpkgopt=force-unsafe-io',
+    `--setup-hook=mkdir -p "$1/etc/dpkg/dpkg.cfg.d" && cp ${shellLine([recipe.excludesPath])} "$1/etc/dpkg/dpkg.cfg.d/sallyport"`,
     ...(merged ? [`--hook-dir=${mergedUsrHooks}`] : []),
+    `--customize-hook=${removeExcluded}`,
     '--customize-hook=: >"$1/etc/hostname"; : >"$1/etc/resolv.conf"',
     suite,
     '-',
