@@ -7,7 +7,7 @@ import { bundleProgram } from '../../test/support/child-program.ts';
 import type { Filled } from '../../test/support/disk-filler.ts';
 import { temporaryFolder } from '../../test/support/little-engine.ts';
 import { bytesAt } from '../../test/support/log-bytes.ts';
-import { requiresRoot } from '../../test/support/requires.ts';
+import { asRoot, when } from '../../test/support/selection.ts';
 import { execIdOf, sandboxRecord } from '../../test/support/store-records.ts';
 import { openStore } from './open-store.ts';
 
@@ -52,7 +52,7 @@ describe('a store whose disk is full', () => {
     await expectWhole(folder, await fill(folder, 555));
   });
 
-  describe.runIf(requiresRoot())('as root', () => {
+  when(asRoot).describe('as root', () => {
     it('does so on a disk that is really full', { timeout: 60_000 }, async () => {
       const disk = join(temporaryFolder(), 'disk');
       mkdirSync(disk);

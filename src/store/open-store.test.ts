@@ -11,7 +11,7 @@ import {
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { temporaryFolder } from '../../test/support/little-engine.ts';
-import { requiresRoot } from '../../test/support/requires.ts';
+import { asRoot, when } from '../../test/support/selection.ts';
 import { execIdOf, execRecord, sandboxIdOf, sandboxRecord } from '../../test/support/store-records.ts';
 import type { ExecId, SandboxId } from '../protocol/ids.ts';
 import { openStore, type StoreOptions } from './open-store.ts';
@@ -108,7 +108,7 @@ describe('openStore', () => {
     await store(folder);
   });
 
-  describe.runIf(requiresRoot())('as root', () => {
+  when(asRoot).describe('as root', () => {
     it('refuses a folder of another user', async () => {
       const folder = join(temporaryFolder(), 'state');
       mkdirSync(folder, { mode: 0o700 });

@@ -5,10 +5,11 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AgentWorld, hasAgentImage, openAgentWorld } from '../support/agent-world.ts';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type AgentWorld, ensureAgentImage, openAgentWorld } from '../support/agent-world.ts';
 import { newFolder, sally } from '../support/cli.ts';
 import { testEngine } from '../support/engine.ts';
+import { realClients, when } from '../support/selection.ts';
 
 const { connection } = testEngine();
 
@@ -59,16 +60,8 @@ const clients: readonly Client[] = [
   },
 ];
 
-const images = new Map<string, boolean>();
-for (const agent of new Set(clients.map((client) => client.agent)))
-  images.set(agent, await hasAgentImage(agent));
-
+const imagesMs = 900_000;
 let world: AgentWorld;
-
-beforeAll(async () => {
-  world = await openAgentWorld();
-});
-afterAll(async () => await world.close());
 
 /** Whatever of the whole box names the text: its files, and of every process the environment, the arguments and the memory map. */
 const whereIs = (text: string): readonly string[] => [
@@ -81,75 +74,78 @@ const whereIs = (text: string): readonly string[] => [
   text.slice(9),
 ];
 
-describe.each(clients)('$agent with $env', { timeout: 120_000 }, (client) => {
-  it.runIf(images.get(client.agent) === true)(
-    '[R7] edits a file by a tool of its own; the real key is seen outside alone',
-    async () => {
-      const { agent, secret, key } = client;
-      const folder = await newFolder();
-      const file = join(folder, 'made-by-the-agent.txt');
-      const found: Record<string, string> = {};
-      let box = '';
-      const { api, env } = world;
-      world.play({
-        file,
-        content: 'written by a tool',
-        last: 'the last words of the script',
-        meanwhile: async () => {
-          if (box !== '') return;
-          const view = await world.boxOf(folder);
-          box = view?.name ?? '';
-          const inside = async (argv: readonly string[]) =>
-            (await sally(['exec', box, ...argv], { env })).stdout.trim();
-          found['phantom'] = await inside(['printenv', client.env]);
-          found['real'] = await inside(whereIs(key));
-          found['carriers'] = await inside(whereIs(found['phantom']));
-          const container = await connection.json({
-            method: 'GET',
-            path: `/containers/${view?.container_id}/json`,
-          });
-          found['engine'] = JSON.stringify(container);
-        },
-      });
-      const set = await sally(['secret', 'set', secret], { env, input: key });
-      expect([set.code, set.stderr]).toEqual([0, expect.stringContaining('is set')]);
-      const ran = await sally(['agent', agent, '--upstream', api.upstream, '-p', 'write the file'], {
-        env,
-        cwd: folder,
-      });
+when(realClients).describe.each(clients)('$agent with $env', { timeout: 120_000 }, (client) => {
+  beforeAll(async () => {
+    await ensureAgentImage(client.agent);
+    world = await openAgentWorld();
+  }, imagesMs);
+  afterAll(async () => await world.close());
 
-      expect([ran.code, ran.stdout, ran.stderr]).toEqual([
-        0,
-        expect.stringContaining('the last words of the script'),
-        expect.stringContaining(`1 file changed in ${folder}`),
-      ]);
-      expect(readFileSync(file, 'utf8')).toBe('written by a tool');
-      expect(box).toMatch(new RegExp(`^sallyport-${agent}-[0-9a-f]{8}$`));
+  it('[R7] edits a file by a tool of its own; the real key is seen outside alone', async () => {
+    const { agent, secret, key } = client;
+    const folder = await newFolder();
+    const file = join(folder, 'made-by-the-agent.txt');
+    const found: Record<string, string> = {};
+    let box = '';
+    const { api, env } = world;
+    world.play({
+      file,
+      content: 'written by a tool',
+      last: 'the last words of the script',
+      meanwhile: async () => {
+        if (box !== '') return;
+        const view = await world.boxOf(folder);
+        box = view?.name ?? '';
+        const inside = async (argv: readonly string[]) =>
+          (await sally(['exec', box, ...argv], { env })).stdout.trim();
+        found['phantom'] = await inside(['printenv', client.env]);
+        found['real'] = await inside(whereIs(key));
+        found['carriers'] = await inside(whereIs(found['phantom']));
+        const container = await connection.json({
+          method: 'GET',
+          path: `/containers/${view?.container_id}/json`,
+        });
+        found['engine'] = JSON.stringify(container);
+      },
+    });
+    const set = await sally(['secret', 'set', secret], { env, input: key });
+    expect([set.code, set.stderr]).toEqual([0, expect.stringContaining('is set')]);
+    const ran = await sally(['agent', agent, '--upstream', api.upstream, '-p', 'write the file'], {
+      env,
+      cwd: folder,
+    });
 
-      const asked = api.seen.filter(({ path }) => path === client.path);
-      expect(asked.length).toBeGreaterThanOrEqual(2);
-      for (const { headers } of asked)
-        expect([headers['x-api-key'], headers.authorization]).toEqual(client.header(key));
-      const phantom = found['phantom'] ?? '';
-      expect(phantom).toMatch(/^sk-/);
-      expect(phantom).not.toBe(key);
-      // The looker finds what is there: the phantom is in the environment of the agent's process.
-      expect(found['carriers']).toMatch(/\/proc\/\d+\/environ/);
-      expect(found['real']).toBe('');
-      const shown = [
-        await sally(['inspect', box], { env }),
-        await sally(['logs', '--list', '--json', box], { env }),
-        await sally(['agent', 'logs', box], { env }),
-        await sally(['secret', 'ls'], { env }),
-      ];
-      expect(shown.map(({ code }) => code)).toEqual([0, 0, 0, 0]);
-      const image = await connection.json<readonly unknown[]>({
-        method: 'GET',
-        path: `/images/${encodeURIComponent(`sallyport-${agent}:latest`)}/history`,
-      });
-      const all = [...shown.flatMap(({ stdout, stderr }) => [stdout, stderr]), ran.stdout, ran.stderr];
-      expect([...all, found['engine'], JSON.stringify(image)].join('\n')).not.toContain(key);
-      expect(existsSync(join(folder, '.claude.json'))).toBe(false);
-    },
-  );
+    expect([ran.code, ran.stdout, ran.stderr]).toEqual([
+      0,
+      expect.stringContaining('the last words of the script'),
+      expect.stringContaining(`1 file changed in ${folder}`),
+    ]);
+    expect(readFileSync(file, 'utf8')).toBe('written by a tool');
+    expect(box).toMatch(new RegExp(`^sallyport-${agent}-[0-9a-f]{8}$`));
+
+    const asked = api.seen.filter(({ path }) => path === client.path);
+    expect(asked.length).toBeGreaterThanOrEqual(2);
+    for (const { headers } of asked)
+      expect([headers['x-api-key'], headers.authorization]).toEqual(client.header(key));
+    const phantom = found['phantom'] ?? '';
+    expect(phantom).toMatch(/^sk-/);
+    expect(phantom).not.toBe(key);
+    // The looker finds what is there: the phantom is in the environment of the agent's process.
+    expect(found['carriers']).toMatch(/\/proc\/\d+\/environ/);
+    expect(found['real']).toBe('');
+    const shown = [
+      await sally(['inspect', box], { env }),
+      await sally(['logs', '--list', '--json', box], { env }),
+      await sally(['agent', 'logs', box], { env }),
+      await sally(['secret', 'ls'], { env }),
+    ];
+    expect(shown.map(({ code }) => code)).toEqual([0, 0, 0, 0]);
+    const image = await connection.json<readonly unknown[]>({
+      method: 'GET',
+      path: `/images/${encodeURIComponent(`sallyport-${agent}:latest`)}/history`,
+    });
+    const all = [...shown.flatMap(({ stdout, stderr }) => [stdout, stderr]), ran.stdout, ran.stderr];
+    expect([...all, found['engine'], JSON.stringify(image)].join('\n')).not.toContain(key);
+    expect(existsSync(join(folder, '.claude.json'))).toBe(false);
+  });
 });

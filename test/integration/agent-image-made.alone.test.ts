@@ -9,7 +9,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dockerImageEngine } from '../../src/engines/docker/image-engine.ts';
-import { readBaseTemplate } from '../../src/images/template.ts';
 import { ownerId } from '../../src/lib/owner.ts';
 import { packageInfo } from '../../src/lib/package-root.ts';
 import type { SandboxView } from '../../src/protocol/views.ts';
@@ -17,7 +16,7 @@ import { repository as gitRepository } from '../support/agent-repository.ts';
 import { newFolder, sally } from '../support/cli.ts';
 import { testEngine } from '../support/engine.ts';
 import { removeOwned } from '../support/owned-objects.ts';
-import { full, requirement } from '../support/requires.ts';
+import { fullSizes, when } from '../support/selection.ts';
 
 const { connection } = testEngine();
 const engine = dockerImageEngine(connection);
@@ -39,14 +38,6 @@ USER sally
 /** Which making of the image it is in. */
 const program = '#!/bin/sh\necho "made:$(cat /opt/sallyport/made)"\n';
 const promise = `small-agent | grep -q made: # ${randomBytes(8).toString('hex')}`;
-
-async function hasBase(): Promise<boolean> {
-  const { repository: name, tag } = await readBaseTemplate(await engine.architecture());
-  return requirement('the base image', (await engine.find(`${name}:${tag}`)) !== undefined, {
-    possible: full,
-  });
-}
-const canBuild = await hasBase();
 
 let root: string;
 let env: Record<string, string>;
@@ -98,7 +89,7 @@ async function boxOf(folder: string): Promise<SandboxView | undefined> {
   return sandboxes.find(({ workspace }) => workspace?.path === folder);
 }
 
-describe.runIf(canBuild)('the image of an agent', { timeout: 300_000 }, () => {
+describe('the image of an agent', { timeout: 300_000 }, () => {
   it('[R1] [R3] is made by the first `sally agent`, used by the next, and made anew with the sandbox by --rebuild', async () => {
     const folder = await newFolder();
     const first = await run(['agent', 'small'], folder);
@@ -144,7 +135,7 @@ describe.runIf(canBuild)('the image of an agent', { timeout: 300_000 }, () => {
     expect((JSON.parse(each.stdout) as readonly unknown[]).length).toBe(2);
   });
 
-  it.runIf(full)('[G10] of a template that breaks its promises takes the place of nothing', async () => {
+  when(fullSizes).it('[G10] of a template that breaks its promises takes the place of nothing', async () => {
     const folder = await newFolder();
     const first = await run(['agent', 'small'], folder);
     const box = await boxOf(folder);

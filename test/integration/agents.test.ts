@@ -12,6 +12,7 @@ import { cliLine, newFolder, sally, startSally } from '../support/cli.ts';
 import { testEngine } from '../support/engine.ts';
 import { removeOwned } from '../support/owned-objects.ts';
 import { commandExists, requirement } from '../support/requires.ts';
+import { when } from '../support/selection.ts';
 
 let stateDir: string;
 let env: Record<string, string>;
@@ -274,7 +275,7 @@ describe('sally agent', () => {
     expect([code, stdout]).toEqual([5, 'begun\nover\n']);
   });
 
-  it.runIf(requirement('script', commandExists('script')))(
+  when(requirement('script', commandExists('script'))).it(
     'has the terminal of its user, and is told when that is resized',
     async () => {
       const folder = await newFolder();

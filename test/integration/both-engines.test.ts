@@ -13,10 +13,9 @@ import { enginesUnderTest } from '../support/engine-under-test.ts';
 import { entrances, helloServer, openFor, tryAll } from '../support/gate-box.ts';
 import { commandExists, isRoot, requirement } from '../support/requires.ts';
 import { openSandboxes, runInSandbox, startInSandbox } from '../support/sandboxes.ts';
+import { asRoot, type Part, when } from '../support/selection.ts';
 
-const hasBubblewrap = requirement('bubblewrap', commandExists('bwrap'), {
-  possible: process.platform === 'linux',
-});
+const hasBubblewrap = requirement('bubblewrap', commandExists('bwrap'));
 const engines = enginesUnderTest.filter((name) => name === 'docker' || hasBubblewrap);
 
 /** An ordinary user's, whoever runs the test. */
@@ -30,7 +29,7 @@ async function folder(): Promise<string> {
 
 describe.each(engines)('on %s', (on) => {
   /** Without a control group nobody can be held still. */
-  const canPause = on === 'docker' || isRoot;
+  const canPause: Part = on === 'docker' ? { ...asRoot, isSelected: true } : asRoot;
 
   test('[A15] a command runs, with its output, its exit code and its environment', async () => {
     const { make, reports } = await openSandboxes({ on });
@@ -64,7 +63,7 @@ describe.each(engines)('on %s', (on) => {
       'root',
     ];
     expect(known).toEqual(expect.arrayContaining(always));
-    if (canPause) expect(known).toEqual(expect.arrayContaining(['memory', 'processes', 'cpus']));
+    if (canPause.isSelected) expect(known).toEqual(expect.arrayContaining(['memory', 'processes', 'cpus']));
   });
 
   test('[G5] a command ends at its deadline with all that it started', async () => {
@@ -93,7 +92,7 @@ describe.each(engines)('on %s', (on) => {
     expect(reports).toEqual([]);
   });
 
-  test.runIf(canPause)('it is paused and goes on', async () => {
+  when(canPause).test('it is paused and goes on', async () => {
     const { make } = await openSandboxes({ on });
     const box = await make();
     await box.pause();
@@ -106,7 +105,7 @@ describe.each(engines)('on %s', (on) => {
     expect(box.state).toBe('DELETED');
   });
 
-  test.runIf(canPause)('[G5] a death for want of memory is told from any other kill', async () => {
+  when(canPause).test('[G5] a death for want of memory is told from any other kill', async () => {
     const { make } = await openSandboxes({ on });
     const box = await make({ spec: { limits: { memory: '64m' } } });
     const eaten = await runInSandbox(box, ['tail', '/dev/zero']);

@@ -13,7 +13,6 @@ import WebSocket, { type ClientOptions } from 'ws';
 import { dockerImageEngine } from '../../src/engines/docker/image-engine.ts';
 import { SandboxAuthority } from '../../src/gate/tls/sandbox-authority.ts';
 import { ensureTemplate } from '../../src/images/ensure-template.ts';
-import { readTemplate, templatePlace } from '../../src/images/template.ts';
 import { silent } from '../../src/lib/progress.ts';
 import type { Sandbox } from '../../src/sdk/sandbox.ts';
 import { CdpClient } from '../support/cdp-client.ts';
@@ -23,21 +22,16 @@ import { makeSandbox } from '../support/daemon-world.ts';
 import { testDns } from '../support/dns-server.ts';
 import { testEngine } from '../support/engine.ts';
 import { openFor } from '../support/gate-box.ts';
-import { full, requirement } from '../support/requires.ts';
+import { realClients, when } from '../support/selection.ts';
 
-/** Made in full runs; in others it is used where `sally provision browser` has made it. */
-async function browserImage(): Promise<string | undefined> {
+/** Made by the first run that needs it; takes minutes. */
+async function browserImage(): Promise<string> {
   const engine = dockerImageEngine(testEngine().connection);
-  if (full) {
-    const made = await ensureTemplate('browser', { engine, progress: silent, consent: async () => true });
-    return made.reference;
-  }
-  const { repository, tag } = await readTemplate(templatePlace('browser'), await engine.architecture());
-  return (await engine.find(`${repository}:${tag}`)) === undefined ? undefined : `${repository}:${tag}`;
+  const made = await ensureTemplate('browser', { engine, progress: silent, consent: async () => true });
+  return made.reference;
 }
 
-const image = await browserImage();
-const hasBrowser = requirement('the browser image', image !== undefined, { possible: false });
+const image = realClients.isSelected ? await browserImage() : '';
 
 /** A page that tries every way by which a browser asks for names before anybody asked it to. */
 const page = `<!doctype html><title>of the test</title>
@@ -182,7 +176,7 @@ async function surfWithoutLeaks({ box, sitePort, seen, dnsAsked }: Surfing, endp
   expect(await serviceSaid(box)).toContain('asked by');
 }
 
-describe.runIf(hasBrowser)('[G12] a browser in a sandbox', () => {
+when(realClients).describe('[G12] a browser in a sandbox', () => {
   it('is driven from this machine by who knows its token, and leaks neither a name nor an address', async () => {
     const { box, stateDir, ...world } = await surfing();
     const both = await Promise.all([box.browser.start(), box.browser.start()]);
@@ -240,7 +234,7 @@ async function visit(browser: Browser, url: string): Promise<string> {
   }
 }
 
-describe.runIf(hasBrowser)('[G12] Playwright with a browser in a sandbox', () => {
+when(realClients).describe('[G12] Playwright with a browser in a sandbox', () => {
   it('[R7] drives pages whose TLS the gate opens, and gets no page by a certificate that nobody vouches for', async () => {
     const world = SandboxAuthority.create('the world', new Date());
     const opened = await tlsSite(world, 'opened.test');

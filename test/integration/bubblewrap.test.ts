@@ -13,11 +13,12 @@ import type { SpecInput } from '../../src/protocol/spec.ts';
 import { Sandbox } from '../../src/sdk/sandbox.ts';
 import { newFolder, sally, startSally } from '../support/cli.ts';
 import { testDaemon } from '../support/daemon.ts';
-import { commandExists, isRoot, requirement, requiresRoot } from '../support/requires.ts';
+import { commandExists, isRoot, requirement } from '../support/requires.ts';
 import { openSandboxes, runInSandbox, startInSandbox } from '../support/sandboxes.ts';
+import { asRoot, when } from '../support/selection.ts';
 import { until } from '../support/until.ts';
 
-const isThere = requirement('bubblewrap', commandExists('bwrap'), { possible: process.platform === 'linux' });
+const isThere = requirement('bubblewrap', commandExists('bwrap'));
 
 /** Of this machine that carry the box's name: bubblewrap and the first process of the box. */
 async function processesOf(
@@ -67,7 +68,7 @@ describe.runIf(isThere)('bubblewrap', () => {
     expect(await world.engine.list(world.owner)).toEqual([]);
   });
 
-  test.runIf(requiresRoot())('[C2] holds the strict profile, row by row', async () => {
+  when(asRoot).test('[C2] holds the strict profile, row by row', async () => {
     const { make } = await openSandboxes({ on: 'bubblewrap' });
     const box = await make({ spec: { profile: 'strict' } });
     const { ok, checks } = await box.verify();
@@ -263,9 +264,7 @@ describe('the choice of an engine', () => {
   }
 
   /** Where one answers at the place of every Docker, `auto` takes it. */
-  const noDocker = requirement('no engine at its usual place', !existsSync('/var/run/docker.sock'), {
-    possible: false,
-  });
+  const noDocker = requirement('no engine at its usual place', !existsSync('/var/run/docker.sock'));
 
   test.runIf(isThere && noDocker)(
     'never falls to a weaker one unasked, and remembers what was chosen',
@@ -303,7 +302,7 @@ describe('the choice of an engine', () => {
   );
 });
 
-describe.runIf(isThere && requiresRoot())('an ordinary user', () => {
+when(asRoot, isThere).describe('an ordinary user', () => {
   /** A user of every Debian system; its programs must be where it can read them. */
   const user = { uid: 33, gid: 33 };
 

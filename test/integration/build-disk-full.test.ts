@@ -3,7 +3,7 @@
 import { execFileSync } from 'node:child_process';
 import { rm, statfs, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { dockerBuildTurns } from '../../src/engines/docker/build-turns.ts';
 import { parseEndpoint } from '../../src/engines/docker/endpoint/endpoint.ts';
 import { dockerImageEngine } from '../../src/engines/docker/image-engine.ts';
@@ -14,7 +14,7 @@ import { processHolder } from '../../src/store/process-identity.ts';
 import { testEngine } from '../support/engine.ts';
 import { copyTestImage, ownEngine } from '../support/own-engine.ts';
 import { newProject, projectImages } from '../support/projects.ts';
-import { requiresRoot } from '../support/requires.ts';
+import { asRoot, when } from '../support/selection.ts';
 
 const mebibyte = 2 ** 20;
 const { image, connection: shared } = testEngine();
@@ -30,7 +30,7 @@ async function resolve(images: ProjectImages, folder: string) {
   return await images.resolve({ ...request, approved }, { progress: () => {} });
 }
 
-describe.runIf(requiresRoot())('a disk that fills up during a build', () => {
+when(asRoot).describe('a disk that fills up during a build', () => {
   it('[R2] is disk_full, takes back what was half made, and the build works when there is room', {
     timeout: 300_000,
   }, async () => {

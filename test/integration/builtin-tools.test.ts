@@ -3,13 +3,13 @@
 import { chown, lstat, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { createBody } from '../../src/protocol/requests.ts';
 import type { SpecInput } from '../../src/protocol/spec.ts';
 import type { Sandboxes } from '../../src/sandboxes/sandboxes.ts';
 import { holdsLimits, testImage } from '../support/engine-under-test.ts';
-import { requiresRoot } from '../support/requires.ts';
 import { openSandboxes, runInSandbox } from '../support/sandboxes.ts';
+import { asRoot, when } from '../support/selection.ts';
 
 const owner = 1234;
 
@@ -35,7 +35,7 @@ async function notes(sandboxes: Sandboxes): Promise<readonly string[]> {
   return codes;
 }
 
-describe.runIf(requiresRoot())('built-in tools', () => {
+when(asRoot).describe('built-in tools', () => {
   test('[A4] bring their folders to the home inside, each once, and skip what is not there', async () => {
     const path = await home({
       '.claude/settings': 'mine',

@@ -11,7 +11,7 @@ import {
   startSally,
 } from '../support/cli.ts';
 import { testEngine } from '../support/engine.ts';
-import { requiresRoot } from '../support/requires.ts';
+import { asRoot, when } from '../support/selection.ts';
 
 const box = boxForAll();
 
@@ -96,7 +96,7 @@ describe('the sandbox of a folder', () => {
     expect(again).toMatchObject({ code: 0, stdout: 'back\n', stderr: '' });
   });
 
-  it.runIf(requiresRoot())('refuses a folder of root, and names the ways out', async () => {
+  when(asRoot).it('refuses a folder of root, and names the ways out', async () => {
     const cwd = join(await newFolder(), 'of-root');
     await mkdir(cwd);
     await chown(cwd, 0, 0);

@@ -6,6 +6,7 @@ import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { Secrets } from '../../src/sdk/secrets.ts';
 import { cliLine, sally, startSally } from '../support/cli.ts';
 import { commandExists, requirement } from '../support/requires.ts';
+import { when } from '../support/selection.ts';
 
 const value = 'the-real-value-of-the-test-0123456789';
 
@@ -124,7 +125,7 @@ describe('sally secret', () => {
     expect(JSON.parse((await sally(['ls', '--json'], { env })).stdout)).toEqual({ sandboxes: [] });
   });
 
-  it.runIf(requirement('script', commandExists('script')))('[R8] does not show what is typed', async () => {
+  when(requirement('script', commandExists('script'))).it('[R8] does not show what is typed', async () => {
     const { env } = await home();
     const line = `${cliLine()} secret set openai`;
     const running = startSally(['-qec', line, '/dev/null'], { env, command: ['script'], openInput: true });

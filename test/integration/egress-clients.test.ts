@@ -1,27 +1,16 @@
 /** [R6] Programs as they are, in the base image: with the proxy variables that every command gets, and with none of them. */
 
-import { describe, expect, it } from 'vitest';
-import { dockerImageEngine } from '../../src/engines/docker/image-engine.ts';
-import { EngineBoxImages } from '../../src/images/box-images.ts';
+import { describe, expect, inject, it } from 'vitest';
 import { newFolder } from '../support/cli.ts';
 import { testDns } from '../support/dns-server.ts';
-import { testEngine } from '../support/engine.ts';
 import { openFor } from '../support/gate-box.ts';
 import { fillSite } from '../support/package-site.ts';
 import { commandExists, requirement } from '../support/requires.ts';
 import { openSandboxes, runInSandbox } from '../support/sandboxes.ts';
 import { serveFolder } from '../support/static-server.ts';
 
-const images = new EngineBoxImages(dockerImageEngine(testEngine().connection));
-const base = await images.provide({}, { progress: () => {} }).then(
-  ({ reference }) => reference,
-  () => undefined,
-);
-// Making it takes minutes: where nobody did, this does not apply.
-const hasBase = requirement('the base image', base !== undefined, { possible: false });
-const hasGit = requirement('git and python3', commandExists('git') && commandExists('python3'), {
-  possible: false,
-});
+const { baseImage: base } = inject('engine');
+const hasGit = requirement('git and python3', commandExists('git') && commandExists('python3'));
 
 async function site(): Promise<string> {
   const folder = await newFolder('own');
@@ -29,7 +18,7 @@ async function site(): Promise<string> {
   return folder;
 }
 
-describe.runIf(hasBase && hasGit)('[R6] programs of the base image', () => {
+describe.runIf(hasGit)('[R6] programs of the base image', () => {
   it('reach an allowed host and no other, by the proxy that they are told of and without', async () => {
     const { port, asked } = await serveFolder(await site());
     const dns = await testDns({ 'good.test': ['127.0.0.1'], 'evil.test': ['127.0.0.1'] });

@@ -3,36 +3,26 @@
  * and in a tunnel, with none of the variables, by names alone.
  */
 
-import { describe, expect, it } from 'vitest';
-import { dockerImageEngine } from '../../src/engines/docker/image-engine.ts';
+import { describe, expect, inject, it } from 'vitest';
 import { PhantomRegistry } from '../../src/gate/credentials/phantoms.ts';
 import { javaTruststore } from '../../src/gate/tls/java-truststore.ts';
 import { upstreamTls } from '../../src/gate/tls/system-roots.ts';
-import { EngineBoxImages } from '../../src/images/box-images.ts';
 import type { Sandbox } from '../../src/sandboxes/sandbox.ts';
 import { fileVault, Secrets } from '../../src/store/secrets.ts';
 import { newFolder } from '../support/cli.ts';
 import { clientImage, npmFolder } from '../support/client-image.ts';
 import { testDns } from '../support/dns-server.ts';
-import { testEngine } from '../support/engine.ts';
 import { temporaryFolder } from '../support/little-engine.ts';
 import { fillPackages, fillSite, type PackageSite, serveSite } from '../support/package-site.ts';
 import { canPackageImages } from '../support/packaged-image.ts';
 import { commandExists, requirement } from '../support/requires.ts';
 import { openSandboxes, runInSandbox } from '../support/sandboxes.ts';
 
-const images = new EngineBoxImages(dockerImageEngine(testEngine().connection));
-const base = await images.provide({}, { progress: () => {} }).then(
-  ({ reference }) => reference,
-  () => undefined,
-);
-// Making it takes minutes: where nobody did, this does not apply.
-const hasBase = requirement('the base image', base !== undefined, { possible: false });
+const { baseImage: base } = inject('engine');
 const npm = await npmFolder();
 const hasTools = requirement(
   'git, python3 and an npm in one folder',
   commandExists('git') && commandExists('python3') && npm !== undefined,
-  { possible: false },
 );
 
 const real = 'sk-real-0123456789abcdef';
@@ -143,33 +133,30 @@ async function world(): Promise<{
   return { site, box, names: dns.asked };
 }
 
-describe.runIf(hasBase && hasTools && canPackageImages())(
-  '[R6] curl, wget, git, npm, pip, node, apt and java',
-  () => {
-    it('[R7] reach an allowed host by HTTPS and no other, with TLS opened and with none of the variables', async () => {
-      const { site, box, names } = await world();
-      for (const [way, host] of [
-        [opened, 'opened.test'],
-        [byName, 'plain.test'],
-      ] as const) {
-        for (const { client, code, said, why } of await tried(box, way, host, site.port)) {
-          expect({ client, code, why: code === 0 ? '' : why }).toEqual({ client, code: 0, why: '' });
-          expect(said, client).toMatch(words);
-        }
+describe.runIf(hasTools && canPackageImages())('[R6] curl, wget, git, npm, pip, node, apt and java', () => {
+  it('[R7] reach an allowed host by HTTPS and no other, with TLS opened and with none of the variables', async () => {
+    const { site, box, names } = await world();
+    for (const [way, host] of [
+      [opened, 'opened.test'],
+      [byName, 'plain.test'],
+    ] as const) {
+      for (const { client, code, said, why } of await tried(box, way, host, site.port)) {
+        expect({ client, code, why: code === 0 ? '' : why }).toEqual({ client, code: 0, why: '' });
+        expect(said, client).toMatch(words);
       }
-      // The value is put in on the way; nobody else's request has it.
-      expect(site.asked.filter((line) => line.includes(real))).toEqual([
-        `opened.test:${site.port} /hello Bearer ${real}`,
-      ]);
-      const before = site.asked.length;
-      for (const way of [opened, byName]) {
-        for (const { client, code, said } of await tried(box, way, 'denied.test', site.port)) {
-          expect(code, client).not.toBe(0);
-          expect(said, client).not.toMatch(words);
-        }
+    }
+    // The value is put in on the way; nobody else's request has it.
+    expect(site.asked.filter((line) => line.includes(real))).toEqual([
+      `opened.test:${site.port} /hello Bearer ${real}`,
+    ]);
+    const before = site.asked.length;
+    for (const way of [opened, byName]) {
+      for (const { client, code, said } of await tried(box, way, 'denied.test', site.port)) {
+        expect(code, client).not.toBe(0);
+        expect(said, client).not.toMatch(words);
       }
-      expect(site.asked.length).toBe(before);
-      expect(names).not.toContain('denied.test');
-    });
-  },
-);
+    }
+    expect(site.asked.length).toBe(before);
+    expect(names).not.toContain('denied.test');
+  });
+});

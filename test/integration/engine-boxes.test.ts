@@ -29,7 +29,8 @@ import { testEngine } from '../support/engine.ts';
 import { connectionTo, httpServer } from '../support/little-engine.ts';
 import { copyImage, type PodmanService, startPodman } from '../support/podman.ts';
 import { greet, runIn } from '../support/porter-child.ts';
-import { commandExists, isRoot, requirement } from '../support/requires.ts';
+import { commandExists, requirement } from '../support/requires.ts';
+import { asRoot, when } from '../support/selection.ts';
 
 const { image, labels } = testEngine();
 
@@ -283,7 +284,7 @@ function boxesOn(name: 'docker' | 'podman', get: () => Engine): void {
       else await expect(reading).rejects.toMatchObject({ code: 'refused_by_policy' });
     });
 
-    it.runIf(isRoot)('[O8] keep read-only also what is mounted below on the host', async () => {
+    when(asRoot).it('[O8] keep read-only also what is mounted below on the host', async () => {
       const source = folder();
       const nested = join(source, 'nested');
       mkdirSync(nested);
@@ -341,24 +342,21 @@ describe('boxes on Docker', () => {
   );
 });
 
-describe.runIf(requirement('Podman', commandExists('podman') && isRoot, { possible: isRoot }))(
-  'boxes on Podman',
-  () => {
-    let podman: PodmanService | undefined;
-    let there: Engine | undefined;
+when(asRoot, requirement('Podman', commandExists('podman'))).describe('boxes on Podman', () => {
+  let podman: PodmanService | undefined;
+  let there: Engine | undefined;
 
-    beforeAll(async () => {
-      podman = await startPodman();
-      await copyImage(testEngine().connection, podman.connection, image);
-      there = engineOn(podman.connection);
-    });
-    afterAll(async () => {
-      await podman?.stop();
-    });
+  beforeAll(async () => {
+    podman = await startPodman();
+    await copyImage(testEngine().connection, podman.connection, image);
+    there = engineOn(podman.connection);
+  });
+  afterAll(async () => {
+    await podman?.stop();
+  });
 
-    boxesOn('podman', () => {
-      if (there === undefined) throw new Error('Podman did not start');
-      return there;
-    });
-  },
-);
+  boxesOn('podman', () => {
+    if (there === undefined) throw new Error('Podman did not start');
+    return there;
+  });
+});

@@ -6,26 +6,17 @@
 import { execFileSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
-import { dockerImageEngine } from '../../src/engines/docker/image-engine.ts';
-import { EngineBoxImages } from '../../src/images/box-images.ts';
+import { describe, expect, inject, it } from 'vitest';
 import type { SpecInput } from '../../src/protocol/spec.ts';
 import type { Sandbox } from '../../src/sandboxes/sandbox.ts';
 import { newFolder } from '../support/cli.ts';
 import { testDns } from '../support/dns-server.ts';
-import { testEngine } from '../support/engine.ts';
 import { commandExists, requirement } from '../support/requires.ts';
 import { openSandboxes, runInSandbox } from '../support/sandboxes.ts';
 import { testAgent } from '../support/ssh-agent.ts';
 import { makeKey, provideSsh, startPlainSshServer } from '../support/ssh-server.ts';
 
-const images = new EngineBoxImages(dockerImageEngine(testEngine().connection));
-const base = await images.provide({}, { progress: () => {} }).then(
-  ({ reference }) => reference,
-  () => undefined,
-);
-// Making it takes minutes: where nobody did, this does not apply.
-const hasBase = requirement('the base image', base !== undefined, { possible: false });
+const { baseImage: base } = inject('engine');
 const hasSsh = requirement('sshd and git', (await provideSsh()) && commandExists('git'));
 
 const git = (...args: readonly string[]): string =>
@@ -106,7 +97,7 @@ async function say(box: Sandbox, script: string): Promise<{ code: number | undef
   return { code: exec.exit_code, out: stdout.data };
 }
 
-describe.runIf(hasBase && hasSsh)('[A6] git over SSH', () => {
+describe.runIf(hasSsh)('[A6] git over SSH', () => {
   it('clones, fetches and pushes with the keys of the agent, through the gate and with no proxy setting', async () => {
     const { make, url, bare, commitOnHost, knownHosts, denials } = await openWorld();
     const box = await make({

@@ -6,7 +6,7 @@
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, inject, onTestFinished, test } from 'vitest';
+import { expect, inject, onTestFinished, test } from 'vitest';
 import { readEngineEnvironment } from '../../src/engines/docker/config.ts';
 import { discoverEngine } from '../../src/engines/docker/discover.ts';
 import type { SallyEvent } from '../../src/protocol/events.ts';
@@ -19,7 +19,8 @@ import { guard } from '../../src/sdk/guard.ts';
 import { type CliResult, cliLine, newFolder, sally } from '../support/cli.ts';
 import { daemonHome } from '../support/daemon-home.ts';
 import { copyTestImage, ownEngine } from '../support/own-engine.ts';
-import { commandExists, requirement, requiresRoot } from '../support/requires.ts';
+import { commandExists, requirement } from '../support/requires.ts';
+import { asRoot, when } from '../support/selection.ts';
 
 async function until(
   client: DaemonClient,
@@ -36,7 +37,7 @@ const sequenceOf = async (client: DaemonClient): Promise<number> =>
 const sandboxesOf = async (client: DaemonClient): Promise<readonly SandboxView[]> =>
   (await client.json<{ sandboxes: SandboxView[] }>('GET', '/v1/sandboxes')).sandboxes;
 
-describe.runIf(requiresRoot())('[C1][C3] guarded commands while Docker is stopped and started', () => {
+when(asRoot).describe('[C1][C3] guarded commands while Docker is stopped and started', () => {
   test('one that runs is told as lost or ended, later ones are rejected, and all go on when it is back', async () => {
     const engine = await ownEngine();
     await engine.start();
@@ -98,11 +99,11 @@ describe.runIf(requiresRoot())('[C1][C3] guarded commands while Docker is stoppe
 const elsewhere = await discoverEngine(readEngineEnvironment({ HOME: '/nowhere' }));
 const isFree = elsewhere.found === undefined && !existsSync('/run/systemd/system');
 
-describe.runIf(
-  requiresRoot() &&
-    requirement('bubblewrap', commandExists('bwrap'), { possible: process.platform === 'linux' }) &&
-    requirement('a machine without an engine of its own', isFree, { possible: false }),
-)('[C1][C3] Docker appears where bubblewrap was chosen', () => {
+when(
+  asRoot,
+  requirement('bubblewrap', commandExists('bwrap')),
+  requirement('a machine without an engine of its own', isFree),
+).describe('[C1][C3] Docker appears where bubblewrap was chosen', () => {
   test('the next daemon works with it, and sandboxes of either engine are kept and named with the way back', async () => {
     const engine = await ownEngine();
     const folder = await mkdtemp('/tmp/sally-g-');

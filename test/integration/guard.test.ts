@@ -20,7 +20,8 @@ import { testEngine } from '../support/engine.ts';
 import { engineUnderTest, imageFlags, onDocker, testImage } from '../support/engine-under-test.ts';
 import { helloServer } from '../support/gate-box.ts';
 import { removeOwned } from '../support/owned-objects.ts';
-import { commandExists, isRoot, requirement } from '../support/requires.ts';
+import { commandExists, requirement } from '../support/requires.ts';
+import { asRoot, dockerAlone, when } from '../support/selection.ts';
 
 let stateDir = '';
 const env = (): Record<string, string> => ({ SALLYPORT_STATE_DIR: stateDir });
@@ -283,9 +284,9 @@ const hasBubblewrap = existsSync('/usr/bin/bwrap');
 const hiding = hasBubblewrap
   ? `unshare -m sh -c 'mount --bind /dev/null /usr/bin/bwrap && exec "$@"' sh `
   : '';
-const canHide = !hasBubblewrap || (isRoot && commandExists('unshare'));
+const canHide = !hasBubblewrap || commandExists('unshare');
 
-describe.runIf(onDocker)('[C4] sally guard where there is no engine', () => {
+when(dockerAlone).describe('[C4] sally guard where there is no engine', () => {
   const nowhere = { DOCKER_HOST: 'unix:///nowhere.sock' };
 
   test('still runs here what belongs here, and rejects the rest where nobody can be asked', async () => {
@@ -319,7 +320,7 @@ describe.runIf(onDocker)('[C4] sally guard where there is no engine', () => {
     }
   });
 
-  test.runIf(withTerminal && requirement('root, to hide bubblewrap', canHide, { possible: false }))(
+  when(...(hasBubblewrap ? [asRoot] : []), requirement('unshare', canHide), withTerminal).test(
     'runs it without isolation only after somebody typed so, for a short time',
     async () => {
       const own = { ...nowhere, SALLYPORT_STATE_DIR: join(stateDir, 'hidden') };

@@ -15,7 +15,7 @@ import { type ProgressEvent, silent } from '../../src/lib/progress.ts';
 import { label } from '../../src/protocol/labels.ts';
 import { runContainer, testEngine } from '../support/engine.ts';
 import { freePort } from '../support/free-port.ts';
-import { full, requiresRoot } from '../support/requires.ts';
+import { asRoot, fullSizes, when } from '../support/selection.ts';
 import { push, type Registry, startRegistry } from './images-registry.ts';
 
 const run = promisify(execFile);
@@ -61,7 +61,7 @@ afterAll(async () => {
   await rm(temp, { recursive: true, force: true });
 });
 
-describe.runIf(requiresRoot())('an image made from packages', () => {
+when(asRoot).describe('an image made from packages', () => {
   const own = 'sallyport-images-test:bootstrap';
   let reference = '';
 
@@ -145,7 +145,7 @@ describe.runIf(requiresRoot())('an image made from packages', () => {
   });
 });
 
-describe.runIf(requiresRoot())('making an image from packages', () => {
+when(asRoot).describe('making an image from packages', () => {
   it('leaves no image, folder or process when it is cancelled in the middle', {
     timeout: 60_000,
   }, async () => {
@@ -209,7 +209,7 @@ describe.runIf(requiresRoot())('making an image from packages', () => {
   });
 });
 
-describe.runIf(full && requiresRoot())('the base image', () => {
+when(fullSizes, asRoot).describe('the base image', () => {
   it('is made in full from packages, with everything it promises', { timeout: 300_000 }, async () => {
     const base = 'sallyport-images-test:full-base';
     const made = await ensureImage('base', options({ offline: true, baseReference: base }));

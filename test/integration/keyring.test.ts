@@ -13,7 +13,7 @@ import { type KeyringPrograms, keyringPrograms, sessionBus } from '../support/ke
 import { canPackageImages } from '../support/packaged-image.ts';
 import { requirement } from '../support/requires.ts';
 
-const isLinux = requirement('Linux', process.platform === 'linux', { possible: false });
+const isLinux = requirement('Linux', process.platform === 'linux');
 
 const value = 'the-real-value-of-the-keyring-0123';
 const other = 'another-value-of-the-keyring-4567';

@@ -5,10 +5,10 @@ import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { beforeAll, describe, expect, inject, it } from 'vitest';
+import { beforeAll, expect, inject, it } from 'vitest';
 import { packageInfo } from '../../src/lib/package-root.ts';
 import { mcpProfile } from '../support/mcp-http.ts';
-import { full } from '../support/requires.ts';
+import { realClients, when } from '../support/selection.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
 const execute = promisify(execFile);
@@ -42,7 +42,7 @@ async function inspect(args: readonly string[]): Promise<Result> {
 const list = ['--method', 'tools/list'];
 const run = ['--method', 'tools/call', '--tool-name', 'run', '--tool-arg', 'command=echo seen; exit 3'];
 
-describe.runIf(full)("[A4] the MCP inspector's command line", () => {
+when(realClients).describe("[A4] the MCP inspector's command line", () => {
   beforeAll(async () => {
     if (existsSync(node) && existsSync(inspector)) return;
     await mkdir(folder, { recursive: true });

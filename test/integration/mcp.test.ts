@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { describe, expect, inject, it } from 'vitest';
 import { Sandbox } from '../../src/sdk/sandbox.ts';
 import { newFolder, sally } from '../support/cli.ts';
-import { holdsLimits, onDocker } from '../support/engine-under-test.ts';
+import { onDocker } from '../support/engine-under-test.ts';
 import { deletions, type Era, mcpClient, type TestMcp } from '../support/mcp-client.ts';
+import { when, withLimits } from '../support/selection.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
 const boxes = async (): Promise<readonly string[]> =>
@@ -128,7 +129,7 @@ describe('sally mcp', () => {
     expect((await call('logs', { exec })).text).toBe('early\n');
   });
 
-  it.runIf(holdsLimits)(
+  when(withLimits).it(
     'lets a model choose a name, less than it has, and an image of the list, and nothing more',
     async () => {
       const ours = onDocker ? `${inject('engine').image}, ` : '';

@@ -4,8 +4,9 @@ import { afterAll, beforeAll, describe, it } from 'vitest';
 import { testEngine } from '../support/engine.ts';
 import { type LossTrial, loseNothing } from '../support/lossless.ts';
 import { copyImage, type PodmanService, startPodman } from '../support/podman.ts';
-import { commandExists, isRoot, requirement } from '../support/requires.ts';
+import { commandExists, requirement } from '../support/requires.ts';
 import { createBox, type RuntimeBoxWish } from '../support/runtime-box.ts';
+import { asRoot, when } from '../support/selection.ts';
 
 const title =
   'not one byte of output and no exit code of a sandbox is lost, however often the host is killed';
@@ -39,28 +40,25 @@ describe.runIf(requirement('gVisor (runsc)', commandExists('runsc')))('[R11] on 
   );
 });
 
-describe.runIf(requirement('Podman', commandExists('podman') && isRoot, { possible: isRoot }))(
-  'on Podman',
-  () => {
-    let podman: PodmanService;
+when(asRoot, requirement('Podman', commandExists('podman'))).describe('on Podman', () => {
+  let podman: PodmanService;
 
-    beforeAll(async () => {
-      podman = await startPodman();
-      const { connection, image } = testEngine();
-      await copyImage(connection, podman.connection, image);
-    });
-    afterAll(async () => {
-      await podman?.stop();
-    });
+  beforeAll(async () => {
+    podman = await startPodman();
+    const { connection, image } = testEngine();
+    await copyImage(connection, podman.connection, image);
+  });
+  afterAll(async () => {
+    await podman?.stop();
+  });
 
-    it(
-      title,
-      () =>
-        trial(
-          { ...onDocker(), connection: podman.connection },
-          { name: 'Podman', seed: 44, bytes: 8_000_000, kills: 4 },
-        ),
-      timeoutMs,
-    );
-  },
-);
+  it(
+    title,
+    () =>
+      trial(
+        { ...onDocker(), connection: podman.connection },
+        { name: 'Podman', seed: 44, bytes: 8_000_000, kills: 4 },
+      ),
+    timeoutMs,
+  );
+});

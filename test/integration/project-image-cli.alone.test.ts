@@ -11,6 +11,7 @@ import { testDaemon } from '../support/daemon.ts';
 import { testEngine } from '../support/engine.ts';
 import { newProject } from '../support/projects.ts';
 import { commandExists, requirement } from '../support/requires.ts';
+import { when } from '../support/selection.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
 const { connection, image: testImage } = testEngine();
@@ -154,7 +155,7 @@ describe('a workspace with a Dockerfile.sallyport', () => {
 });
 
 describe('a program', () => {
-  it.runIf(requirement('script', commandExists('script')))(
+  when(requirement('script', commandExists('script'))).it(
     '[O1] in a terminal it is shown and asked for, and no is no',
     { timeout: 120_000 },
     async () => {

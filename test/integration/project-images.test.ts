@@ -28,7 +28,7 @@ import {
   resolveApproved,
   writeProject,
 } from '../support/projects.ts';
-import { full } from '../support/requires.ts';
+import { fullSizes, when } from '../support/selection.ts';
 
 const { connection, image: testImage } = testEngine();
 const engine = dockerImageEngine(connection);
@@ -169,7 +169,7 @@ describe('the image of a project', () => {
   });
 });
 
-describe.runIf(full)('a context of more than 2 GiB', () => {
+when(fullSizes).describe('a context of more than 2 GiB', () => {
   it('[R2] is sent with a warning that names its largest file, and never whole in memory', {
     timeout: 600_000,
   }, async () => {

@@ -11,7 +11,7 @@ import { label } from '../../src/protocol/labels.ts';
 import { makeBox, removeAfterwards, sally } from '../support/cli.ts';
 import { testEngine } from '../support/engine.ts';
 import { buildLayer } from '../support/image-layer.ts';
-import { full } from '../support/requires.ts';
+import { fullSizes, when } from '../support/selection.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
 const test = testEngine();
@@ -100,7 +100,7 @@ describe('sally provision', () => {
   });
 
   /** It makes the base image first, and gives its name to what it made. */
-  it.runIf(full)(
+  when(fullSizes).it(
     '[G8] makes the base image of later sandboxes out of a fresh one',
     { timeout: 600_000 },
     async () => {

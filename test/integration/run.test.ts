@@ -4,7 +4,8 @@ import { ownerId } from '../../src/lib/owner.ts';
 import { boxEngineOf } from '../support/box-engine.ts';
 import { type CliResult, cliLine, newFolder, sally, startSally } from '../support/cli.ts';
 import { testEngine } from '../support/engine.ts';
-import { holdsLimits, imageFlags, onDocker } from '../support/engine-under-test.ts';
+import { imageFlags, onDocker } from '../support/engine-under-test.ts';
+import { dockerAlone, when, withLimits } from '../support/selection.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
 const owner = (): string => ownerId(process.getuid?.() ?? -1, stateFolder());
@@ -66,7 +67,7 @@ describe('sally run', () => {
     expect(refused.stderr).toMatch(/^sally: --env HOME: write NAME=value/);
   });
 
-  it.runIf(holdsLimits)(
+  when(withLimits).it(
     '[A11][O3] is sealed: no capability, no new privileges, seccomp, an own user, no network, porter as PID 1',
     async () => {
       const script = `
@@ -91,7 +92,7 @@ describe('sally run', () => {
     },
   );
 
-  it.runIf(holdsLimits)('[G4] holds to the limits it was given', async () => {
+  when(withLimits).it('[G4] holds to the limits it was given', async () => {
     const script = `
       cat /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/memory.max 2>/dev/null
       cat /sys/fs/cgroup/pids/pids.max /sys/fs/cgroup/pids.max 2>/dev/null
@@ -100,7 +101,7 @@ describe('sally run', () => {
     expect((await sally(args)).stdout).toBe(`${256 * 2 ** 20}\n64\n`);
   });
 
-  it.runIf(holdsLimits)(
+  when(withLimits).it(
     '[G4] takes memory and processor time from SALLYPORT_MEM and SALLYPORT_CPU_QUOTA, and a flag wins',
     async () => {
       const script = `
@@ -117,7 +118,7 @@ describe('sally run', () => {
     },
   );
 
-  it.runIf(holdsLimits)('[G4] has the kernel kill a command that goes beyond its memory', async () => {
+  when(withLimits).it('[G4] has the kernel kill a command that goes beyond its memory', async () => {
     const python = 'x = []\nwhile True: x.append(bytearray(10**7))';
     const args = ['run', ...imageFlags(), '--memory', '128m', '--', 'python3', '-c', python];
     const result = await sally(args);
@@ -188,7 +189,7 @@ describe('sally run', () => {
     expect(results.map(({ stdout }) => stdout)).toEqual(['a\n', 'b\n', 'c\n']);
   });
 
-  it.runIf(onDocker)('names the image that is missing and what to do', async () => {
+  when(dockerAlone).it('names the image that is missing and what to do', async () => {
     const result = await sally(['run', '--image', 'no-such-image:1', '--', 'true']);
     expect(result.code).toBe(125);
     expect(result.stderr).toContain('no-such-image');
@@ -196,7 +197,7 @@ describe('sally run', () => {
   });
 });
 
-describe.runIf(holdsLimits)('the strict profile', () => {
+when(withLimits).describe('the strict profile', () => {
   const strict = (...command: readonly string[]): string[] => [
     'run',
     '--profile',
@@ -267,7 +268,7 @@ describe('time and terminals', () => {
 });
 
 describe('sally explain', () => {
-  it.runIf(onDocker)('[O2] prints the request and the docker run line, and needs no engine', async () => {
+  when(dockerAlone).it('[O2] prints the request and the docker run line, and needs no engine', async () => {
     const env = { DOCKER_HOST: 'unix:///nowhere' };
     const result = await sally(['explain', '--profile', 'strict', '--json', '--', 'id'], { env });
     expect(result.code).toBe(0);
@@ -313,7 +314,7 @@ describe('bad input', () => {
     threeLines(result);
   });
 
-  it.runIf(onDocker).each([
+  when(dockerAlone).it.each([
     ['an address that is none', 'nonsense', 'engine address'],
     ['a socket that is not there', 'unix:///nowhere/docker.sock', 'there is no socket'],
     ['a port that nobody listens on', 'tcp://127.0.0.1:1', 'connection refused'],

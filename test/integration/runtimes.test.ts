@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { chown, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { EngineConnection } from '../../src/engines/docker/wire/connection.ts';
 import { type CreateOptions, Sandbox, type Verification } from '../../src/sdk/sandbox.ts';
 import { daemonHome } from '../support/daemon-home.ts';
@@ -12,7 +12,8 @@ import { testDns } from '../support/dns-server.ts';
 import { testEngine } from '../support/engine.ts';
 import { helloServer, openFor } from '../support/gate-box.ts';
 import { copyImage, type PodmanService, startPodman } from '../support/podman.ts';
-import { commandExists, full, isRoot, requirement } from '../support/requires.ts';
+import { commandExists, full, requirement } from '../support/requires.ts';
+import { asRoot, when } from '../support/selection.ts';
 
 interface Place {
   readonly connection: EngineConnection;
@@ -224,7 +225,7 @@ function behavesLikeASandbox(place: () => Place, { unknown, writable, depth }: E
   });
 }
 
-describe.runIf(requirement('gVisor (runsc)', commandExists('runsc')) && isRoot)(
+when(asRoot, requirement('gVisor (runsc)', commandExists('runsc'))).describe(
   '[R11] sandboxes on gVisor',
   () => {
     const place = (): Place => {
@@ -248,54 +249,51 @@ describe.runIf(requirement('gVisor (runsc)', commandExists('runsc')) && isRoot)(
   },
 );
 
-describe.runIf(requirement('Podman', commandExists('podman') && isRoot, { possible: isRoot }))(
-  '[R11] sandboxes on Podman',
-  () => {
-    let podman: PodmanService;
+when(asRoot, requirement('Podman', commandExists('podman'))).describe('[R11] sandboxes on Podman', () => {
+  let podman: PodmanService;
 
-    beforeAll(async () => {
-      const { connection, image } = testEngine();
-      podman = await startPodman();
-      await copyImage(connection, podman.connection, image);
-    });
-    afterAll(async () => {
-      await podman?.stop();
-    });
+  beforeAll(async () => {
+    const { connection, image } = testEngine();
+    podman = await startPodman();
+    await copyImage(connection, podman.connection, image);
+  });
+  afterAll(async () => {
+    await podman?.stop();
+  });
 
-    behavesLikeASandbox(() => ({ connection: podman.connection, image: testEngine().image }), {
-      unknown: [],
-      writable: ['/dev/mqueue', '/dev/shm', '/tmp'],
-      depth: 100,
-    });
+  behavesLikeASandbox(() => ({ connection: podman.connection, image: testEngine().image }), {
+    unknown: [],
+    writable: ['/dev/mqueue', '/dev/shm', '/tmp'],
+    depth: 100,
+  });
 
-    test('[R6] has a gate with both entrances: by proxy, and by names alone', async () => {
-      const hello = await helloServer();
-      const dns = await testDns({ 'good.test': ['127.0.0.1'], 'evil.test': ['127.0.0.1'] });
-      const place = { connection: podman.connection, image: testEngine().image };
-      const { make } = await openPlace(place, { SALLYPORT_DNS_SERVERS: dns.server });
-      const box = await make({ egress: { allow: openFor(hello.port, 'good.test') ?? [] } });
-      const attempt = async (host: string): Promise<Record<string, string>> => {
-        const request = (target: string): string =>
-          `printf 'GET ${target} HTTP/1.1\\r\\nHost: ${host}:${hello.port}\\r\\nConnection: close\\r\\n\\r\\n' >&3; cat <&3`;
-        const say = async (place: string, target: string): Promise<string> =>
-          (await box.exec(['bash', '-c', `exec 3<>/dev/tcp/${place} && ${request(target)}`])).stdout;
-        return {
-          proxy: await say('127.0.0.1/3128', `http://${host}:${hello.port}/`),
-          name: await say(`${host}/${hello.port}`, '/'),
-        };
+  test('[R6] has a gate with both entrances: by proxy, and by names alone', async () => {
+    const hello = await helloServer();
+    const dns = await testDns({ 'good.test': ['127.0.0.1'], 'evil.test': ['127.0.0.1'] });
+    const place = { connection: podman.connection, image: testEngine().image };
+    const { make } = await openPlace(place, { SALLYPORT_DNS_SERVERS: dns.server });
+    const box = await make({ egress: { allow: openFor(hello.port, 'good.test') ?? [] } });
+    const attempt = async (host: string): Promise<Record<string, string>> => {
+      const request = (target: string): string =>
+        `printf 'GET ${target} HTTP/1.1\\r\\nHost: ${host}:${hello.port}\\r\\nConnection: close\\r\\n\\r\\n' >&3; cat <&3`;
+      const say = async (place: string, target: string): Promise<string> =>
+        (await box.exec(['bash', '-c', `exec 3<>/dev/tcp/${place} && ${request(target)}`])).stdout;
+      return {
+        proxy: await say('127.0.0.1/3128', `http://${host}:${hello.port}/`),
+        name: await say(`${host}/${hello.port}`, '/'),
       };
-      const reached = expect.stringContaining('hello from the test');
-      expect(await attempt('good.test')).toEqual({ proxy: reached, name: reached });
-      expect(await attempt('evil.test')).toEqual({ proxy: expect.stringContaining('403'), name: '' });
-      expect(dns.asked).not.toContain('evil.test');
-      const verified = await box.verify();
-      expect(statusesOf(verified, 'failed')).toEqual([]);
-      expect(statusesOf(verified, 'ok')).toContain('resolver');
-      // As it was after a stop and a start.
-      await box.stop();
-      await box.start();
-      expect(await attempt('good.test')).toEqual({ proxy: reached, name: reached });
-      await box.remove();
-    });
-  },
-);
+    };
+    const reached = expect.stringContaining('hello from the test');
+    expect(await attempt('good.test')).toEqual({ proxy: reached, name: reached });
+    expect(await attempt('evil.test')).toEqual({ proxy: expect.stringContaining('403'), name: '' });
+    expect(dns.asked).not.toContain('evil.test');
+    const verified = await box.verify();
+    expect(statusesOf(verified, 'failed')).toEqual([]);
+    expect(statusesOf(verified, 'ok')).toContain('resolver');
+    // As it was after a stop and a start.
+    await box.stop();
+    await box.start();
+    expect(await attempt('good.test')).toEqual({ proxy: reached, name: reached });
+    await box.remove();
+  });
+});

@@ -16,6 +16,7 @@ import { boxEngineOf, killFromOutside } from '../support/box-engine.ts';
 import { testEngine } from '../support/engine.ts';
 import { holdsLimits, onDocker, testImage } from '../support/engine-under-test.ts';
 import { openSandboxes, runInSandbox, startInSandbox } from '../support/sandboxes.ts';
+import { dockerAlone, when, withLimits } from '../support/selection.ts';
 
 /** Resolves with the event that brings the sandbox into this state, also if that was before. */
 async function untilState(sandboxes: Sandboxes, sandbox: Sandbox, state: SandboxState): Promise<SallyEvent> {
@@ -73,7 +74,7 @@ describe('a sandbox', () => {
     expect(second.stdout.data.trim()).not.toBe(first.stdout.data.trim().split('\n')[2]);
   });
 
-  test.runIf(onDocker)(
+  when(dockerAlone).test(
     'leaves the attached stream: then nobody who attaches and does not read can hold it',
     async () => {
       const { make, reports } = await openSandboxes();
@@ -97,7 +98,7 @@ describe('a sandbox', () => {
     },
   );
 
-  test.runIf(onDocker)(
+  when(dockerAlone).test(
     'answers a call that is made while its connection moves, also if that takes longer than an answer may',
     async () => {
       const { connection } = testEngine();
@@ -123,7 +124,7 @@ describe('a sandbox', () => {
     },
   );
 
-  test.runIf(onDocker)('does not leave the attached stream while files are under way', async () => {
+  when(dockerAlone).test('does not leave the attached stream while files are under way', async () => {
     const { make, reports } = await openSandboxes();
     const box = await make();
     const watch = (await box.files()).watch('/tmp');
@@ -149,7 +150,7 @@ describe('a sandbox', () => {
     expect(left.stdout.data).toBe('0\n');
   });
 
-  test.runIf(holdsLimits)('[G5] tells a death for want of memory from any other kill', async () => {
+  when(withLimits).test('[G5] tells a death for want of memory from any other kill', async () => {
     const { make } = await openSandboxes();
     const box = await make({ spec: { limits: { memory: '64m' } } });
     // It keeps the last line, and there is none.
@@ -188,7 +189,7 @@ describe('a sandbox', () => {
     await expect(startInSandbox(box, ['true'])).rejects.toMatchObject({ code: 'sandbox_not_found' });
   });
 
-  test.runIf(holdsLimits)('is paused and goes on', async () => {
+  when(withLimits).test('is paused and goes on', async () => {
     const { make } = await openSandboxes();
     const box = await make();
     await box.pause();
@@ -232,7 +233,7 @@ describe('a sandbox', () => {
     expect(background.view()).toMatchObject({ exit_code: 0, killed: false });
   });
 
-  test.runIf(holdsLimits).each(['standard', 'strict'] as const)(
+  when(withLimits).test.each(['standard', 'strict'] as const)(
     '[C2] verifies from inside what is in force (%s)',
     async (profile) => {
       const { make } = await openSandboxes();
@@ -256,15 +257,18 @@ describe('refusals make nothing', () => {
     expect(again.id).toBe(sandboxes.get('twin').id);
   });
 
-  test.runIf(onDocker)('an image that does not exist leaves a failed sandbox and no container', async () => {
-    const { sandboxes } = await openSandboxes();
-    const box = await sandboxes.create(createBody.parse({ spec: { image: 'localhost:1/nothing:here' } }));
-    await expect(box.ready()).rejects.toMatchObject({ code: 'image_pull_failed' });
-    expect(box.view()).toMatchObject({ state: 'FAILED' });
-    expect(box.view().container_id).toBeUndefined();
-  });
+  when(dockerAlone).test(
+    'an image that does not exist leaves a failed sandbox and no container',
+    async () => {
+      const { sandboxes } = await openSandboxes();
+      const box = await sandboxes.create(createBody.parse({ spec: { image: 'localhost:1/nothing:here' } }));
+      await expect(box.ready()).rejects.toMatchObject({ code: 'image_pull_failed' });
+      expect(box.view()).toMatchObject({ state: 'FAILED' });
+      expect(box.view().container_id).toBeUndefined();
+    },
+  );
 
-  test.runIf(holdsLimits)('[O2] a box that is not as it was asked for is not used', async () => {
+  when(withLimits).test('[O2] a box that is not as it was asked for is not used', async () => {
     const { sandboxes } = await openSandboxes({
       tamper: (box) => ({ ...box, readOnlyRoot: false, limits: { ...box.limits, memoryBytes: 2 ** 29 } }),
     });

@@ -9,7 +9,8 @@ import { isSallyportError } from '../../src/protocol/errors.ts';
 import { CommandFailedError } from '../../src/sdk/outcome.ts';
 import { Sandbox } from '../../src/sdk/sandbox.ts';
 import { testDaemon } from '../support/daemon.ts';
-import { holdsLimits, onDocker } from '../support/engine-under-test.ts';
+import { holdsLimits } from '../support/engine-under-test.ts';
+import { dockerAlone, when } from '../support/selection.ts';
 import { until } from '../support/until.ts';
 
 /** The number of its connection: a new sandbox gets a second one after a while. */
@@ -115,7 +116,7 @@ describe('the SDK', () => {
   });
 
   // Bubblewrap needs no other connection.
-  it.runIf(onDocker)('hands over input that waits while the sandbox gets another connection', async () => {
+  when(dockerAlone).it('hands over input that waits while the sandbox gets another connection', async () => {
     const { make, stateDir } = await testDaemon();
     await using box = await make();
     const epoch = (): Promise<number> => epochOf(stateDir, box);
@@ -131,7 +132,7 @@ describe('the SDK', () => {
     expect(await child.stdout.text()).toBe(`${createHash('sha256').update(input).digest('hex')}  -\n`);
   });
 
-  it.runIf(onDocker)(
+  when(dockerAlone).it(
     'a reader that does not read holds up nobody when the sandbox gets another connection',
     async () => {
       const { make, stateDir } = await testDaemon();

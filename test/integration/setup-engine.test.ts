@@ -11,7 +11,7 @@ import { findDaemon } from '../../src/setup/private-engine/owned-processes.ts';
 import { privateEnginePaths } from '../../src/setup/private-engine/paths.ts';
 import { startPrivateEngine } from '../../src/setup/private-engine/start.ts';
 import { stopPrivateEngine } from '../../src/setup/private-engine/stop.ts';
-import { requiresRoot } from '../support/requires.ts';
+import { asRoot, when } from '../support/selection.ts';
 
 describe('setting up an engine', () => {
   let folder: string;
@@ -72,7 +72,7 @@ describe('setting up an engine', () => {
     await expect(ensure({ signal })).rejects.toMatchObject({ code: 'cancelled' });
   });
 
-  describe.runIf(requiresRoot())('as root', () => {
+  when(asRoot).describe('as root', () => {
     it('[C3] uses a chosen engine that answers, and starts no other', async () => {
       const other = { ...setup, engineDir: join(folder, 'o') };
       const paths = privateEnginePaths(other);

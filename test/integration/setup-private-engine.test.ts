@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { engineVersion } from '../../src/engines/docker/system/version.ts';
 import { silent } from '../../src/lib/progress.ts';
 import { readSetupEnvironment, type SetupEnvironment } from '../../src/setup/config.ts';
@@ -11,10 +11,10 @@ import { startPrivateEngine } from '../../src/setup/private-engine/start.ts';
 import { privateEngineStatus } from '../../src/setup/private-engine/status.ts';
 import { stopPrivateEngine } from '../../src/setup/private-engine/stop.ts';
 import { signalProcess, waitUntilGone } from '../../src/setup/processes.ts';
-import { requiresRoot } from '../support/requires.ts';
+import { asRoot, when } from '../support/selection.ts';
 
 // Starting a dockerd needs root; each test has an engine folder of its own and never touches the machine's engine.
-describe.runIf(requiresRoot())('the private engine', () => {
+when(asRoot).describe('the private engine', () => {
   let setup: SetupEnvironment;
   let paths: PrivateEnginePaths;
   let dockerd: string;

@@ -9,8 +9,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Sandbox } from '../../src/sandboxes/sandbox.ts';
 import { newFolder } from '../support/cli.ts';
 import { onDocker } from '../support/engine-under-test.ts';
-import { commandExists, requirement, requiresRoot } from '../support/requires.ts';
+import { commandExists, requirement } from '../support/requires.ts';
 import { openSandboxes, runInSandbox as runExec, type TestSandboxes } from '../support/sandboxes.ts';
+import { asRoot, dockerAlone, when } from '../support/selection.ts';
 import { testAgent } from '../support/ssh-agent.ts';
 
 const place = '/tmp/.sallyport-ssh-agent';
@@ -137,7 +138,7 @@ describe('[A6] the SSH agent', () => {
     expect(await ask(again, envs)).toContain(fingerprint);
   }, 60_000);
 
-  it.runIf(onDocker && requirement('runsc', commandExists('runsc')))(
+  when(dockerAlone, requirement('gVisor (runsc)', commandExists('runsc'))).it(
     'is there under gVisor',
     async () => {
       const { socket, start } = await testAgent();
@@ -167,7 +168,7 @@ s.sendall(bytes([0, 0, 0, 1, 11])); print(s.recv(4096))`;
     expect(await notes(all)).toEqual([`the SSH agent is not forwarded: ${other} is ${what}`]);
   });
 
-  it.runIf(requiresRoot())('is not used where it belongs to another user', async () => {
+  when(asRoot).it('is not used where it belongs to another user', async () => {
     const { socket, start, fingerprint } = await testAgent();
     await start();
     await chown(socket, 1000, 1000);

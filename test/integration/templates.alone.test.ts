@@ -18,7 +18,8 @@ import { readTemplate, templateNames, templatePlace } from '../../src/images/tem
 import { silent } from '../../src/lib/progress.ts';
 import { runContainer, testEngine } from '../support/engine.ts';
 import { madeUpHere } from '../support/made-up-template.ts';
-import { commandExists, full, requirement } from '../support/requires.ts';
+import { commandExists, requirement } from '../support/requires.ts';
+import { realClients, when } from '../support/selection.ts';
 
 const test = testEngine();
 const { connection, labels } = test;
@@ -183,7 +184,7 @@ async function exitCodeIn(image: string, script: string): Promise<number> {
 }
 
 /** Gigabytes, and minutes: kept as the caches that they are, and removed only by who wants to. */
-describe.runIf(full)('the templates of the package', () => {
+when(realClients).describe('the templates of the package', () => {
   it.each(templateNames)(
     '[R1] [G8] [G12] %s is made, and keeps its promises inside a sandbox',
     {

@@ -24,7 +24,8 @@ import { dockerBoxImages } from '../../src/setup/images.ts';
 import { testEngine } from '../support/engine.ts';
 import { copyImage, type PodmanService, startPodman } from '../support/podman.ts';
 import { greet, nativeArchitecture, runIn } from '../support/porter-child.ts';
-import { commandExists, isRoot, requirement } from '../support/requires.ts';
+import { commandExists, requirement } from '../support/requires.ts';
+import { asRoot, when } from '../support/selection.ts';
 import { push, startRegistry } from './images-registry.ts';
 
 const { image: testImage, labels } = testEngine();
@@ -369,25 +370,22 @@ describe('images for a user on Docker', () => {
   userImagesOn('docker', () => testEngine().connection);
 });
 
-describe.runIf(requirement('Podman', commandExists('podman') && isRoot, { possible: isRoot }))(
-  'images for a user on Podman',
-  () => {
-    let podman: PodmanService | undefined;
+when(asRoot, requirement('Podman', commandExists('podman'))).describe('images for a user on Podman', () => {
+  let podman: PodmanService | undefined;
 
-    beforeAll(async () => {
-      podman = await startPodman();
-      await copyImage(testEngine().connection, podman.connection, testImage);
-    });
-    afterAll(async () => {
-      await podman?.stop();
-    });
+  beforeAll(async () => {
+    podman = await startPodman();
+    await copyImage(testEngine().connection, podman.connection, testImage);
+  });
+  afterAll(async () => {
+    await podman?.stop();
+  });
 
-    userImagesOn('podman', () => {
-      if (podman === undefined) throw new Error('Podman did not start');
-      return podman.connection;
-    });
-  },
-);
+  userImagesOn('podman', () => {
+    if (podman === undefined) throw new Error('Podman did not start');
+    return podman.connection;
+  });
+});
 
 describe('images by name', () => {
   const { connection, endpoint } = testEngine();

@@ -20,7 +20,8 @@ import {
   startPorter,
   Transcript,
 } from '../support/porter-child.ts';
-import { full, requiresRoot } from '../support/requires.ts';
+import { full } from '../support/requires.ts';
+import { asRoot, when } from '../support/selection.ts';
 
 const mebibyte = 2 ** 20;
 const hog = (bytes: number): string => `x = b"x" * ${bytes}; import time; time.sleep(1000)`;
@@ -365,7 +366,7 @@ describe('output', () => {
 
 describe('porter after many execs', () => {
   // Only root may look at the descriptors of an undumpable process.
-  it.runIf(requiresRoot())(
+  when(asRoot).it(
     'has as many descriptors, children and as much memory as before',
     async () => {
       const count = full ? 100_000 : 2_000;

@@ -23,7 +23,7 @@ import {
   startPorter,
 } from '../support/porter-child.ts';
 import { gather } from '../support/porter-files.ts';
-import { full, isRoot, requirement } from '../support/requires.ts';
+import { asRoot, fullSizes, when } from '../support/selection.ts';
 
 function withoutWatches(): readonly string[] {
   const program = join(temporaryFolder(), 'no-watches');
@@ -110,7 +110,7 @@ print("taken", flush=True)
 sys.stdin.read()
 `;
 
-describe.runIf(requirement('root', isRoot && full, { possible: false }))(
+when(asRoot, fullSizes).describe(
   'beside a neighbour of the same user that has taken every epoll watch',
   () => {
     it('porter does all that it does', { timeout: 180_000 }, async () => {

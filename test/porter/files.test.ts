@@ -17,7 +17,7 @@ import { createServer } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Files } from '../../src/porter/files.ts';
 import { bytesOf, filesInFolder, gather } from '../support/porter-files.ts';
-import { requiresRoot } from '../support/requires.ts';
+import { asRoot, when } from '../support/selection.ts';
 
 const modeOf = async (path: string): Promise<number> => (await stat(path)).mode & 0o7777;
 
@@ -392,7 +392,7 @@ describe('many at once', () => {
   });
 
   // Only root may look at the descriptors of an undumpable process.
-  it.runIf(requiresRoot())('leave neither processes nor descriptors behind', async () => {
+  when(asRoot).it('leave neither processes nor descriptors behind', async () => {
     const { files, child, at } = await filesInFolder();
     const pid = child.child.pid ?? 0;
     const descriptors = (): number => readdirSync(`/proc/${pid}/fd`).length;

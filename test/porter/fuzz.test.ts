@@ -9,10 +9,11 @@ import { fuzzHost } from '../fuzz/host.ts';
 import { fuzzPorter } from '../fuzz/porter.ts';
 import { temporaryFolder } from '../support/little-engine.ts';
 import { commandExists, isRoot, requirement } from '../support/requires.ts';
+import { asRoot, when } from '../support/selection.ts';
 
 const { root } = packageInfo();
 const seed = 20_261_115;
-const hasCage = requirement('gcc, and namespaces', commandExists('gcc') && canCage(), { possible: isRoot });
+const hasCage = requirement('gcc, and namespaces', commandExists('gcc') && (canCage() || !isRoot));
 
 interface Outcome {
   readonly code: number | null;
@@ -35,7 +36,7 @@ describe('a short seeded run of `npm run fuzz`', () => {
     await fuzzHost({ seed, cases: 3_000 });
   });
 
-  it.runIf(hasCage)(
+  when(asRoot, hasCage).it(
     'finds nothing in porter under ASan, UBSan and the leak detector',
     async () => {
       const folder = join(root, 'porter');
@@ -46,7 +47,7 @@ describe('a short seeded run of `npm run fuzz`', () => {
   );
 });
 
-describe.runIf(hasCage)('the cage of the fuzzer', () => {
+when(asRoot, hasCage).describe('the cage of the fuzzer', () => {
   const guilty = (): string => {
     const out = join(temporaryFolder(), 'guilty');
     const flags = ['-g', '-fsanitize=address', '-fno-sanitize-recover=all', '-o', out];

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { fullBacklog } from '../support/full-backlog.ts';
 import { connectPorter, runIn, startPorter } from '../support/porter-child.ts';
 import { lastingPorter } from '../support/porter-relay.ts';
-import { requiresRoot } from '../support/requires.ts';
+import { asRoot, when } from '../support/selection.ts';
 import { readAll } from '../support/sockets.ts';
 
 const inside = (port: number) => ({ host: '127.0.0.1', port });
@@ -82,7 +82,7 @@ describe('a tunnel that is not answered', () => {
   });
 
   // Only root may look at the descriptors of an undumpable process.
-  it.runIf(requiresRoot())('is one of 200 that are given up, with no descriptor left over', async () => {
+  when(asRoot).it('is one of 200 that are given up, with no descriptor left over', async () => {
     const started = startPorter();
     const porter = await connectPorter(started);
     const descriptors = (): number => readdirSync(`/proc/${started.child.pid}/fd`).length;

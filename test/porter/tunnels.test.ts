@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Tunnel } from '../../src/porter/tunnel.ts';
 import { connectPorter, runIn, startPorter } from '../support/porter-child.ts';
-import { requiresRoot } from '../support/requires.ts';
+import { asRoot, when } from '../support/selection.ts';
 import { ending, readAll, serve, temporaryFolder } from '../support/sockets.ts';
 
 const sha256 = (data: Buffer): string => createHash('sha256').update(data).digest('hex');
@@ -44,7 +44,7 @@ describe('a tunnel inward', () => {
   });
 
   // Only root may look at the descriptors of an undumpable process.
-  it.runIf(requiresRoot())('is opened and closed a thousand times with nothing left over', async () => {
+  when(asRoot).it('is opened and closed a thousand times with nothing left over', async () => {
     const started = startPorter();
     const porter = await connectPorter(started);
     const descriptors = (): number => readdirSync(`/proc/${started.child.pid}/fd`).length;

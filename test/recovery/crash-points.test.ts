@@ -8,7 +8,7 @@ import type { ExecResultView, ExecView, SandboxView } from '../../src/protocol/v
 import { Sandbox } from '../../src/sdk/sandbox.ts';
 import { type DaemonHome, daemonHome, type TestDaemon } from '../support/daemon-home.ts';
 import { onDocker, testImage } from '../support/engine-under-test.ts';
-import { requiresRoot } from '../support/requires.ts';
+import { asRoot, when } from '../support/selection.ts';
 
 const create = async (daemon: TestDaemon): Promise<SandboxView> =>
   await daemon.client.json<SandboxView>('POST', '/v1/sandboxes', {
@@ -72,7 +72,7 @@ describe('[A16] killed while a sandbox is made', () => {
   });
 });
 
-describe.runIf(requiresRoot())('[A6][A16] killed while something is copied', () => {
+when(asRoot).describe('[A6][A16] killed while something is copied', () => {
   test.each(['create.shadows', 'create.copied'])(
     'at %s: nothing of it is left, and it is made anew',
     async (point) => {

@@ -9,12 +9,11 @@ import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { keeperBinaryPath } from '../../src/porter/binary.ts';
 import { nativeArchitecture } from '../support/porter-child.ts';
-import { commandExists, isRoot, requirement, requiresRoot } from '../support/requires.ts';
+import { commandExists, isRoot, requirement } from '../support/requires.ts';
 import { openSandboxes, runInSandbox } from '../support/sandboxes.ts';
+import { asRoot, when } from '../support/selection.ts';
 
-const isThere = requirement('bubblewrap and python3', commandExists('bwrap') && commandExists('python3'), {
-  possible: process.platform === 'linux',
-});
+const isThere = requirement('bubblewrap and python3', commandExists('bwrap') && commandExists('python3'));
 
 /** One line for each attempt: its name, and what the kernel said. */
 const attempts = (hostPid: number, hostSocket: string): string => `
@@ -211,7 +210,7 @@ describe.runIf(isThere)('[C4] inside a box of bubblewrap', () => {
     expect(await readFile(join(folder, 'status'), 'utf8')).toMatch(/keeper-pid.*\n.*child-pid/);
   });
 
-  test.runIf(requiresRoot())('root never starts bubblewrap as root', async () => {
+  when(asRoot).test('root never starts bubblewrap as root', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'sallyport-keeper-'));
     onTestFinished(() => rm(folder, { recursive: true, force: true }));
     const keeper = async (...options: readonly string[]) =>

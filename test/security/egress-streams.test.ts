@@ -6,10 +6,11 @@ import { connect as connectTls } from 'node:tls';
 import { describe, expect, it } from 'vitest';
 import type { Sandbox } from '../../src/sandboxes/sandbox.ts';
 import { testDns } from '../support/dns-server.ts';
-import { holdsLimits, onDocker } from '../support/engine-under-test.ts';
+import { holdsLimits } from '../support/engine-under-test.ts';
 import { type GateAttempt, helloServer, openFor, rawServer, tryAll } from '../support/gate-box.ts';
 import { commandExists, requirement } from '../support/requires.ts';
 import { openSandboxes, runInSandbox, startInSandbox, type TestSandboxes } from '../support/sandboxes.ts';
+import { dockerAlone, when } from '../support/selection.ts';
 
 const tunnels = ['connect', 'socks', 'transparent'] as const;
 const here = ['127.0.0.1'];
@@ -264,7 +265,7 @@ print(socket.getaddrinfo('good.test', None)[0][4][0])
   });
 });
 
-describe.runIf(onDocker && requirement('gVisor (runsc)', commandExists('runsc')))(
+when(dockerAlone, requirement('gVisor (runsc)', commandExists('runsc'))).describe(
   '[R11] the gate on gVisor',
   () => {
     it('has the same entrances', async () => {

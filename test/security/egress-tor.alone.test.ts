@@ -13,8 +13,9 @@ import type { SandboxWorld } from '../../src/sandboxes/world.ts';
 import { testDaemon } from '../support/daemon.ts';
 import { openDns, type TestDns, testDns } from '../support/dns-server.ts';
 import { entrances, helloServer, tryAll, tryOne } from '../support/gate-box.ts';
-import { commandExists, full, requirement } from '../support/requires.ts';
+import { commandExists, requirement } from '../support/requires.ts';
 import { openSandboxes } from '../support/sandboxes.ts';
+import { realClients, when } from '../support/selection.ts';
 import { startTorNetwork, type TorNetwork } from '../support/tor-network.ts';
 
 const hasTor = requirement('tor', commandExists('tor') && commandExists('tor-gencert'));
@@ -67,7 +68,7 @@ async function eventsOf({ store }: SandboxWorld, id: string): Promise<readonly S
   return found;
 }
 
-describe.runIf(hasTor)('[G11] egress.upstream: tor', () => {
+when(realClients, hasTor).describe('[G11] egress.upstream: tor', () => {
   let network: TorNetwork | undefined;
   /** Of the exit, at the other end of the network. */
   let farDns: (TestDns & { readonly close: () => void }) | undefined;
@@ -120,7 +121,7 @@ describe.runIf(hasTor)('[G11] egress.upstream: tor', () => {
     await control.closed;
   });
 
-  it.runIf(full)('starts Tor again after its death, and says so', async () => {
+  when(realClients).it('starts Tor again after its death, and says so', async () => {
     const hello = await helloServer();
     const { tor, folder } = await torWith(network?.clientSettings ?? '');
     const { make, world } = await openSandboxes({ tor });
@@ -136,7 +137,7 @@ describe.runIf(hasTor)('[G11] egress.upstream: tor', () => {
     expect(notes).toContainEqual(expect.objectContaining({ code: 'tor_ended' }));
   });
 
-  it.runIf(full)('ends with the daemon, however that ends', async () => {
+  when(realClients).it('ends with the daemon, however that ends', async () => {
     const hello = await helloServer();
     const nearDns = await testDns({ 'good.test': ['127.0.0.1'] });
     const daemon = await testDaemon({

@@ -1,15 +1,16 @@
 /** The engine goes away and comes back under a daemon with sandboxes: on an engine of the test's own. */
 
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { HealthView } from '../../src/protocol/views.ts';
 import type { DaemonClient } from '../../src/sdk/client.ts';
 import { followEvents } from '../../src/sdk/events.ts';
 import { daemonHome } from '../support/daemon-home.ts';
 import { makeSandbox } from '../support/daemon-world.ts';
 import { copyTestImage, ownEngine } from '../support/own-engine.ts';
-import { full, requiresRoot } from '../support/requires.ts';
+import { full } from '../support/requires.ts';
+import { asRoot, when } from '../support/selection.ts';
 
-describe.runIf(requiresRoot())('[A16] an engine that restarts', () => {
+when(asRoot).describe('[A16] an engine that restarts', () => {
   const ways = full ? (['stop', 'kill'] as const) : (['stop'] as const);
   test.each(ways)(
     'after %s its sandboxes are stopped with the reason, its commands are over, and all can go on',

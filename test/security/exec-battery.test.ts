@@ -14,9 +14,10 @@ import { testDaemon } from '../support/daemon.ts';
 import { daemonHome } from '../support/daemon-home.ts';
 import { makeSandbox, pidOf, processFigures, timed } from '../support/daemon-world.ts';
 import { testEngine } from '../support/engine.ts';
-import { holdsLimits, onDocker } from '../support/engine-under-test.ts';
+import { onDocker } from '../support/engine-under-test.ts';
 import { full } from '../support/requires.ts';
 import { openSandboxes, runInSandbox, startInSandbox } from '../support/sandboxes.ts';
+import { dockerAlone, fullSizes, when, withLimits } from '../support/selection.ts';
 
 async function hashOf(
   chunks: AsyncIterable<Buffer>,
@@ -89,7 +90,7 @@ describe('[G5][R10] how a command ends', () => {
     });
   });
 
-  test.runIf(holdsLimits)(
+  when(withLimits).test(
     '[G5] out of memory is told apart from a kill and from an exit with 137',
     async () => {
       const daemon = await (await daemonHome()).start();
@@ -115,7 +116,7 @@ describe('[G5][R10] how a command ends', () => {
   );
 
   // Bubblewrap needs no other connection.
-  test.runIf(onDocker)(
+  when(dockerAlone).test(
     '[G5] out of memory is seen also while the sandbox gets another connection',
     async () => {
       const { make } = await openSandboxes();
@@ -295,7 +296,7 @@ describe('[G5] much output', () => {
     expect(log.length - (dropped?.[0].length ?? 0) + Number(dropped?.[1])).toBe(total);
   });
 
-  test.runIf(full)(
+  when(fullSizes).test(
     '10 GiB that nobody reads along are kept as head and tail, in bounded memory',
     async () => {
       const daemon = await (await daemonHome()).start();

@@ -19,7 +19,8 @@ import { verifyAudit } from '../../src/store/audit-reader.ts';
 import { type DaemonHome, daemonHome, type TestDaemon } from '../support/daemon-home.ts';
 import { belongings, makeSandbox, memoryReport, pidOf, processFigures } from '../support/daemon-world.ts';
 import { makeContainer, runContainer, testEngine } from '../support/engine.ts';
-import { full, requiresRoot } from '../support/requires.ts';
+import { full } from '../support/requires.ts';
+import { asRoot, when } from '../support/selection.ts';
 
 /** Every path below the state folder. */
 async function filesOf({ stateDir }: DaemonHome): Promise<readonly string[]> {
@@ -243,7 +244,7 @@ describe('[C7][A15] what is written down', () => {
   });
 });
 
-describe.runIf(requiresRoot())('[A12] a full disk below the state folder', () => {
+when(asRoot).describe('[A12] a full disk below the state folder', () => {
   const megabytes = 8;
 
   async function onSmallDisk(): Promise<{

@@ -21,7 +21,8 @@ import {
   startPorter,
   testToken,
 } from '../support/porter-child.ts';
-import { isRoot, requiresRoot } from '../support/requires.ts';
+import { isRoot } from '../support/requires.ts';
+import { asRoot, when } from '../support/selection.ts';
 
 const EPERM = 1;
 const EBADF = 9;
@@ -187,7 +188,7 @@ describe('a program in a sandbox', () => {
     expect((await runIn(porter, ['python3', '-c', threads])).stdout).toBe('thread\n');
   });
 
-  it.runIf(requiresRoot())('cannot name porter in any call, also as root and in no box', async () => {
+  when(asRoot).it('cannot name porter in any call, also as root and in no box', async () => {
     const started = startPorter();
     const porter = await connectPorter(started);
     const program = compileProbe();
@@ -201,15 +202,12 @@ describe('a program in a sandbox', () => {
     }
   });
 
-  it.runIf(requiresRoot())(
-    'is refused the same by porter’s filter alone, also as root and in no box',
-    async () => {
-      const porter = await connectPorter();
-      const { stdout } = await runIn(porter, [compileProbe(), 'calls', temporaryFolder()]);
-      expect(readFindings(stdout)).toEqual({ ...refusals, ...allowed });
-      expectControls(callsOutside());
-    },
-  );
+  when(asRoot).it('is refused the same by porter’s filter alone, also as root and in no box', async () => {
+    const porter = await connectPorter();
+    const { stdout } = await runIn(porter, [compileProbe(), 'calls', temporaryFolder()]);
+    expect(readFindings(stdout)).toEqual({ ...refusals, ...allowed });
+    expectControls(callsOutside());
+  });
 
   it('has no capability, no way to a new privilege, and two filters', async () => {
     const { porter } = await startBox();

@@ -24,8 +24,9 @@ import {
   timed,
 } from '../support/daemon-world.ts';
 import { testEngine } from '../support/engine.ts';
-import { holdsLimits, onDocker, testImage } from '../support/engine-under-test.ts';
+import { onDocker, testImage } from '../support/engine-under-test.ts';
 import { temporaryFolder } from '../support/little-engine.ts';
+import { when, withLimits } from '../support/selection.ts';
 import { serve } from '../support/sockets.ts';
 
 /** Ends with 0 where it could be done. None changes the host where it can: files are opened to be written, and not written. */
@@ -100,7 +101,7 @@ async function inLooseContainer(script: string, folder: string): Promise<string>
 }
 
 describe('[A11] the boundary of a sandbox', () => {
-  test.runIf(holdsLimits)(
+  when(withLimits).test(
     'no privileged act works, in either profile; all of them work in a container that is not sealed',
     async () => {
       const daemon = await (await daemonHome()).start();
@@ -245,7 +246,7 @@ async function firstChunk(running: ExecProcess): Promise<string> {
   throw new Error('it ended without a word');
 }
 
-describe.runIf(holdsLimits)('[A11] a bomb harms nobody but its own sandbox', () => {
+when(withLimits).describe('[A11] a bomb harms nobody but its own sandbox', () => {
   const small = { memory: '128m', cpus: 0.5, pids: 64 };
 
   async function scene(more: CreateOptions = {}) {

@@ -18,8 +18,9 @@ import { Sandbox } from '../../src/sdk/sandbox.ts';
 import { daemonHome } from '../support/daemon-home.ts';
 import { testEngine } from '../support/engine.ts';
 import { copyTestImage, ownEngine } from '../support/own-engine.ts';
-import { full, requiresRoot } from '../support/requires.ts';
+import { full } from '../support/requires.ts';
 import { openSandboxes, runInSandbox } from '../support/sandboxes.ts';
+import { asRoot, when } from '../support/selection.ts';
 
 const service = (name: string, script = 'exec sleep 1000') => ({
   name,
@@ -173,7 +174,7 @@ function nameIn(question: Buffer): string {
   return labels.join('.');
 }
 
-describe.runIf(requiresRoot())('names', () => {
+when(asRoot).describe('names', () => {
   test('[A1] never leave the network of a sandbox, on an engine that lets them out of other internal networks', async () => {
     const resolver = '127.0.0.77';
     const { asked } = await nameServer(resolver);

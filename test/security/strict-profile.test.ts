@@ -3,13 +3,14 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { inspectContainer } from '../../src/engines/docker/containers/inspect.ts';
 import { label } from '../../src/protocol/labels.ts';
 import { daemonHome } from '../support/daemon-home.ts';
 import { belongings, makeSandbox, rawRequest } from '../support/daemon-world.ts';
 import { testEngine } from '../support/engine.ts';
-import { holdsLimits, onDocker, testImage } from '../support/engine-under-test.ts';
+import { onDocker, testImage } from '../support/engine-under-test.ts';
+import { when, withLimits } from '../support/selection.ts';
 
 /** Each command prints one line; cgroup v1 and v2 keep the same figure in different files. */
 const rows: Readonly<Record<string, string>> = {
@@ -42,7 +43,7 @@ finally:
     for pid in kept: os.kill(pid, signal.SIGKILL)
 `;
 
-describe.runIf(holdsLimits)('[C2] the strict profile', () => {
+when(withLimits).describe('[C2] the strict profile', () => {
   test('[C2] holds row by row, read back from inside', async () => {
     const home = await daemonHome();
     const daemon = await home.start();

@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { dockerImageEngine } from '../../src/engines/docker/image-engine.ts';
 import { ensureTemplate } from '../../src/images/ensure-template.ts';
-import { readTemplate, templatePlace } from '../../src/images/template.ts';
 import { ownerId } from '../../src/lib/owner.ts';
 import { silent } from '../../src/lib/progress.ts';
 import type { SandboxView } from '../../src/protocol/views.ts';
@@ -14,15 +13,11 @@ import { openDns } from './dns-server.ts';
 import { testEngine } from './engine.ts';
 import { type ModelApi, type Script, startModelApi } from './model-api.ts';
 import { removeOwned } from './owned-objects.ts';
-import { full, requirement } from './requires.ts';
 
-/** Making one takes minutes: a full run makes it, and another one takes what is there. */
-export async function hasAgentImage(template: string): Promise<boolean> {
+/** Made by the first run that needs it; takes minutes. */
+export async function ensureAgentImage(template: string): Promise<void> {
   const engine = dockerImageEngine(testEngine().connection);
-  if (full) await ensureTemplate(template, { engine, progress: silent, consent: async () => true });
-  const { repository, tag } = await readTemplate(templatePlace(template), await engine.architecture());
-  const isThere = (await engine.find(`${repository}:${tag}`)) !== undefined;
-  return requirement(`the image of ${template}`, isThere, { possible: full });
+  await ensureTemplate(template, { engine, progress: silent, consent: async () => true });
 }
 
 /** One daemon, which knows the stand-in's names and trusts its certificate. */

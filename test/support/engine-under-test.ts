@@ -4,7 +4,7 @@
  */
 
 import { inject } from 'vitest';
-import { isRoot, requirement } from './requires.ts';
+import { isRoot } from './requires.ts';
 
 export const enginesUnderTest = ['docker', 'bubblewrap'] as const;
 export type EngineUnderTest = (typeof enginesUnderTest)[number];
@@ -25,8 +25,5 @@ export const testImage = (): { readonly image?: string } =>
 /** The same on the command line. */
 export const imageFlags = (): readonly string[] => (onDocker ? ['--image', inject('engine').image] : []);
 
-/**
- * False for bubblewrap of an ordinary user, who has no control groups: limits of memory and processors, the strict profile and a
- * pause are refused there (bubblewrap.test.ts).
- */
-export const holdsLimits = requirement('root, for control groups', onDocker || isRoot, { possible: false });
+/** As `withLimits` of selection.ts, for what a test expects. */
+export const holdsLimits = onDocker || isRoot;

@@ -51,19 +51,13 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   say(`engine: ${describeEndpoint(endpoint)} (${source}, ${ready.how})`);
   if (ready.privateEngine) await offerRuntimes();
   try {
-    const image = await ensureImage('test', {
-      engine: dockerImageEngine(connection),
-      progress: ({ message }) => say(message),
-      consent: async (packages) => {
-        say(`installing ${packages.join(', ')}`);
-        return true;
-      },
-    });
-    say(`image: ${image.reference} (${image.how}, ${image.durationMs} ms)`);
+    const image = await provideImage('test', connection);
+    const base = await provideImage('base', connection);
     whole.provide('engine', {
       endpoint: describeEndpoint(endpoint),
       apiVersion: connection.apiVersion ?? '',
-      image: image.reference,
+      image,
+      baseImage: base,
     });
     whole.provide('runId', runId);
     whole.provide('stateFolders', stateFolders);
@@ -75,6 +69,19 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     await rm(stateFolders, { recursive: true, force: true });
     throw error;
   }
+}
+
+async function provideImage(name: 'test' | 'base', connection: EngineConnection): Promise<string> {
+  const image = await ensureImage(name, {
+    engine: dockerImageEngine(connection),
+    progress: ({ message }) => say(message),
+    consent: async (packages) => {
+      say(`installing ${packages.join(', ')}`);
+      return true;
+    },
+  });
+  say(`${name} image: ${image.reference} (${image.how}, ${image.durationMs} ms)`);
+  return image.reference;
 }
 
 /** An engine that was started before a runtime was installed reads its configuration again; nothing that runs is touched. */

@@ -6,6 +6,8 @@ export interface ProvidedEngine {
   readonly apiVersion: string;
   /** The reference of the test image, present on the engine. */
   readonly image: string;
+  /** The reference of the base image, as a user has it. */
+  readonly baseImage: string;
 }
 
 declare module 'vitest' {

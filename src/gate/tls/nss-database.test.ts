@@ -11,7 +11,7 @@ import { SandboxAuthority } from './sandbox-authority.ts';
 import { sqliteFile } from './sqlite-file.ts';
 
 const run = promisify(execFile);
-const hasSqlite = requirement('sqlite3 of Python', commandExists('python3'), { possible: false });
+const hasSqlite = requirement('sqlite3 of Python', commandExists('python3'));
 
 /** The words of SQLite itself on a file, and all that is in its table. */
 const look = `

@@ -8,13 +8,11 @@ import tls from 'node:tls';
 import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { listen } from '../../../test/support/loopback-gate.ts';
-import { commandExists, requirement } from '../../../test/support/requires.ts';
 import { javaTruststore } from './java-truststore.ts';
 import { SandboxAuthority } from './sandbox-authority.ts';
 import { trustFiles } from './trust-files.ts';
 
 const run = promisify(execFile);
-const hasKeytool = requirement('keytool', commandExists('keytool'), { possible: false });
 
 interface TrustedEntry {
   readonly alias: string;
@@ -76,24 +74,6 @@ describe('trust in the CA of a sandbox', () => {
     ]);
     expect(readTruststore(javaTruststore('', now), 'changeit')).toEqual([]);
     expect(() => readTruststore(javaTruststore(roots[0] ?? '', now), 'another')).toThrow(/digest/);
-  });
-
-  it.runIf(hasKeytool)('[R7] is a truststore that Java reads, with its digest and without', async () => {
-    const at = mkdtempSync(join(tmpdir(), 'sallyport-trust-'));
-    onTestFinished(() => rmSync(at, { recursive: true }));
-    const ca = SandboxAuthority.create('box', new Date());
-    const other = SandboxAuthority.create('a root of the image', new Date());
-    const file = join(at, 'truststore.jks');
-    writeFileSync(
-      file,
-      javaTruststore(`# first\n${other.certificatePem}\n# second\n${ca.certificatePem}`, new Date()),
-    );
-    const { stdout } = await run('keytool', ['-list', '-v', '-keystore', file, '-storepass', 'changeit']);
-    const prints = [other, ca].map(
-      ({ certificatePem }) => new X509Certificate(certificatePem).fingerprint256,
-    );
-    for (const print of prints) expect(stdout).toContain(print);
-    await expect(run('keytool', ['-list', '-keystore', file, '-storepass', 'another'])).rejects.toThrow();
   });
 
   it('[R7] works for a program that knows nothing but its variables', async () => {
