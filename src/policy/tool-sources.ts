@@ -137,7 +137,7 @@ function credentialNotes(tools: NonNullable<Spec['builtin_tools']>): readonly Us
     .filter((tool) => builtinTools[tool].bringsCredentials)
     .map((tool) => ({
       code: 'tool_credentials',
-      message: `${tool}: your real credentials become visible inside; credential injection, when it is there, is the better way`,
+      message: `${tool}: your real credentials become visible inside; a secret (\`sally secret set\`, then \`--secret\`) stays outside`,
     }));
 }
 
