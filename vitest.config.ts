@@ -64,7 +64,7 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
-          include: ['src/**/*.test.ts'],
+          include: ['src/**/*.test.ts', 'scripts/**/*.test.mjs'],
           setupFiles,
           testTimeout: 120_000,
           maxWorkers: workers,
