@@ -10,6 +10,7 @@ const checks = [
   ['types', 'npx', ['--no-install', 'tsc']],
   ['dependency rule', 'npx', ['--no-install', 'depcruise', '--config', '.dependency-cruiser.cjs', 'src']],
   ['bans', process.execPath, ['scripts/bans.mjs']],
+  ['docs', process.execPath, ['scripts/docs-check.mjs']],
   ['unused code', 'npx', ['--no-install', 'knip']],
   ['generated files', process.execPath, ['scripts/generate.mjs', '--check']],
 ];
