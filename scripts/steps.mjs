@@ -39,6 +39,10 @@ function filesBelow(folder) {
     .map((entry) => join(entry.parentPath, entry.name));
 }
 
+export function hashText(text) {
+  return createHash('sha256').update(text).digest('hex').slice(0, 12);
+}
+
 /** One hash over files and folders, by content. */
 export function hashOf(paths) {
   const hash = createHash('sha256');
@@ -126,12 +130,12 @@ export async function installFromBackports(packages, why) {
   await installDebianPackages(packages, why, ['-t', backports]);
 }
 
-/** Where this machine gets Debian itself from. */
-function debianMirror() {
-  const format = ['indextargets', '--format', '$(SITE) $(RELEASE)', 'Created-By: Packages'];
+/** Where this machine gets Debian itself from, as opposed to its security updates and other sources. */
+export function debianMirror() {
+  const format = ['indextargets', '--format', '$(SITE)', 'Created-By: Packages'];
   const { stdout } = spawnSync('apt-get', format, { encoding: 'utf8' });
-  const line = stdout.split('\n').find((row) => row.endsWith(' bookworm'));
-  return line?.split(' ')[0] ?? 'http://deb.debian.org/debian';
+  const site = stdout.split('\n').find((row) => /\/debian\/?$/.test(row));
+  return site ?? 'http://deb.debian.org/debian';
 }
 
 function backportsSource(mirror) {

@@ -1,0 +1,81 @@
+/**
+ * Tries Sallyport on a bare machine, as a newcomer would: a minimal Debian in a folder, with its own processes, network,
+ * devices and engine, in which the two commands of README run in a new clone of this repository's HEAD. Nothing of it is
+ * left afterwards, and this machine is compared before and after. Needs root.
+ *
+ *   node scripts/fresh-machine.mjs debian-13                        npm start, then npm test
+ *   node scripts/fresh-machine.mjs debian-13 --script 'npm start'   another shell script, in the clone
+ *   node scripts/fresh-machine.mjs debian-13 --results FOLDER       copies the test results there
+ */
+
+import { copyFileSync, existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { distributionNamed } from './fresh-machine/distributions.mjs';
+import { cacheFolder, FreshMachine, removeAbandoned } from './fresh-machine/machine.mjs';
+import { differences, readMachineState } from './fresh-machine/machine-state.mjs';
+import { makeRootFolder } from './fresh-machine/root-folder.mjs';
+import { installDebianPackages, isRootOnDebian } from './steps.mjs';
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { script: { type: 'string' }, results: { type: 'string' } },
+});
+const distribution = distributionNamed(positionals[0]);
+const script = values.script ?? 'npm start </dev/null && npx sally doctor && npm test';
+const clone = 'cd /root && git clone --quiet /mnt/source sallyport && cd sallyport';
+
+if (!isRootOnDebian()) {
+  console.error('sally: a fresh machine is made from Debian packages, and needs root');
+  console.error('sally: run this as root on Debian');
+  process.exit(1);
+}
+await installDebianPackages(
+  ['mmdebstrap', 'slirp4netns', 'iproute2', 'util-linux'],
+  'which fresh machines need',
+);
+await removeAbandoned();
+
+const machine = new FreshMachine();
+const before = readMachineState(machine.id, machine.folder);
+let interrupted;
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+  process.on(signal, () => {
+    interrupted ??= signal === 'SIGINT' ? 130 : 143;
+    void machine.stop();
+  });
+}
+
+let code = 1;
+try {
+  const from = performance.now();
+  await makeRootFolder(distribution, { folder: machine.root, cacheFolder });
+  console.error(
+    `sally: made ${distribution.name} with Node.js ${distribution.node} in ${seconds(performance.now() - from)}`,
+  );
+  if (interrupted === undefined) {
+    code = await machine.run(`set -e; ${clone}; ${script}`, {
+      onOutput: (bytes) => process.stdout.write(bytes),
+    });
+    keepResults();
+  }
+} finally {
+  const left = await machine.close();
+  const changed = differences(before, readMachineState(machine.id, machine.folder));
+  for (const item of [...left, ...changed]) console.error(`sally: the fresh machine left ${item}`);
+  process.exitCode = left.length + changed.length > 0 ? 1 : (interrupted ?? code);
+}
+
+function seconds(ms) {
+  return `${(ms / 1000).toFixed(1)} s`;
+}
+
+function keepResults() {
+  if (values.results === undefined) return;
+  const from = join(machine.root, 'root/sallyport/.cache');
+  mkdirSync(values.results, { recursive: true });
+  const names = existsSync(from) ? readdirSync(from) : [];
+  for (const name of names.filter((entry) => /^test-results.*\.json$/.test(entry))) {
+    copyFileSync(join(from, name), join(values.results, `${distribution.name}-${name}`));
+  }
+}

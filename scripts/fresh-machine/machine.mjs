@@ -1,0 +1,145 @@
+/**
+ * A fresh machine that runs: a root folder in namespaces of its own. `run` resolves when its script has ended, and
+ * `close` removes every trace. A machine whose program was killed is found and removed by the next one.
+ */
+
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { root } from '../steps.mjs';
+import { makeGroups, removeGroups } from './cgroups.mjs';
+import { connectNetwork } from './network.mjs';
+
+const folders = '/var/tmp';
+const prefix = 'sallyport-fresh-';
+const enter = fileURLToPath(new URL('enter.sh', import.meta.url));
+
+export const cacheFolder = join(folders, 'sallyport-bare-systems');
+
+/** Everything that a new log-in would have, and nothing of this process's environment. */
+function environment() {
+  return {
+    HOME: '/root',
+    LANG: 'C.UTF-8',
+    PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    TERM: 'dumb',
+    CI: 'true',
+    // Node.js has certificates of its own, and would not know an authority that the machine trusts.
+    NODE_EXTRA_CA_CERTS: '/etc/ssl/certs/ca-certificates.crt',
+    ...(process.env.SALLYPORT_MUST_WORK === undefined
+      ? {}
+      : { SALLYPORT_MUST_WORK: process.env.SALLYPORT_MUST_WORK }),
+  };
+}
+
+export class FreshMachine {
+  constructor() {
+    this.folder = mkdtempSync(join(folders, `${prefix}${process.pid}-`));
+    this.id = basename(this.folder);
+    this.root = join(this.folder, 'root');
+    mkdirSync(this.root);
+  }
+
+  /** Runs a shell script as root inside; resolves with its exit code. */
+  async run(script, { onOutput }) {
+    const groups = makeGroups(this.id);
+    const inside = ['/bin/sh', '-c', script];
+    // The process joins the groups first: a cgroup namespace begins where its first process is.
+    const joinGroups =
+      'for file in $GROUPS_TO_JOIN; do echo $$ >"$file"; done; unset GROUPS_TO_JOIN; exec "$@"';
+    const namespaces = ['--mount', '--pid', '--net', '--ipc', '--uts', '--cgroup', '--fork', '--kill-child'];
+    const child = spawn(
+      'setpriv',
+      [
+        '--pdeathsig=KILL',
+        'sh',
+        '-c',
+        joinGroups,
+        'sh',
+        'unshare',
+        ...namespaces,
+        'sh',
+        enter,
+        this.root,
+        root,
+        ...inside,
+      ],
+      {
+        env: { ...environment(), GROUPS_TO_JOIN: groups.join(' ') },
+        stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
+        detached: true,
+      },
+    );
+    this.#child = child;
+    child.stdout.on('data', onOutput);
+    child.stderr.on('data', onOutput);
+    const ended = new Promise((resolve, reject) => {
+      child.once('error', reject);
+      child.once('close', (code, signal) => resolve(code ?? (signal === 'SIGINT' ? 130 : 137)));
+    });
+    const ready = new Promise((resolve) => child.stdio[3].once('data', () => resolve(true)));
+    if (await Promise.race([ready, ended.then(() => false)])) {
+      this.#network = await connectNetwork(firstChildOf(child.pid));
+      child.stdio[4].end('connected\n');
+    }
+    return await ended;
+  }
+
+  #child;
+  #network;
+
+  /** Ends every process of the machine; `run` then resolves. */
+  async stop() {
+    for (const started of [this.#child, this.#network]) {
+      if (started === undefined || started.exitCode !== null || started.signalCode !== null) continue;
+      const ended = new Promise((resolve) => started.once('exit', resolve));
+      started.kill('SIGKILL');
+      await ended;
+    }
+  }
+
+  /** Stops the machine and removes its folder and groups; returns what could not be removed. */
+  async close() {
+    await this.stop();
+    return await removeMachine(this.folder);
+  }
+}
+
+/** `unshare` starts the machine's first process as its only child. */
+function firstChildOf(pid) {
+  const [child] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
+  if (!child) throw new Error('the first process of the machine has ended');
+  return Number(child);
+}
+
+/**
+ * SECURITY: all mounts of a machine are in its own mount namespace. If one is visible here nevertheless, the folder is
+ * left alone: removing it would remove what is mounted.
+ */
+async function removeMachine(folder) {
+  const left = await groupsGone(basename(folder));
+  const mounted = readFileSync('/proc/self/mountinfo', 'utf8').includes(` ${folder}/`);
+  if (mounted) return [...left, `${folder} (something is mounted in it)`];
+  spawnSync('rm', ['-rf', '--one-file-system', folder], { stdio: ['ignore', 'ignore', 'inherit'] });
+  return existsSync(folder) ? [...left, folder] : left;
+}
+
+/** The kernel removes processes of a killed namespace a moment after its first one. */
+async function groupsGone(id) {
+  const deadline = Date.now() + 10_000;
+  for (;;) {
+    const left = removeGroups(id);
+    if (left.length === 0 || Date.now() > deadline) return left;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+export async function removeAbandoned() {
+  for (const name of readdirSync(folders).filter((entry) => entry.startsWith(prefix))) {
+    const [pid] = name.slice(prefix.length).split('-');
+    if (existsSync(`/proc/${pid}`)) continue;
+    console.error(`sally: removing ${name}, which an interrupted run left`);
+    await removeMachine(join(folders, name));
+  }
+}
