@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
+import { chosenSuite } from './test/suites.ts';
 
 /** Needs the engine to itself, or times what other work beside it would spoil. */
 const alone = 'test/**/*.alone.test.ts';
@@ -20,6 +21,7 @@ const withEngine = {
 const workers = 3;
 
 const full = process.env['SALLYPORT_FULL'] === '1';
+const suite = chosenSuite(process.env['SALLYPORT_TEST_SUITE']);
 
 /** Run once more on the other engine; test/support/engine-under-test.ts. The slow ones only with the big sizes. */
 const onBothEngines = [
@@ -58,13 +60,11 @@ const onBothEngines = [
  */
 export default defineConfig({
   test: {
-    // A sandbox or an engine that hangs takes the whole limit of each test that uses it: so many are enough to know.
-    bail: process.env['CI'] === undefined ? 0 : 10,
     projects: [
       {
         test: {
           name: 'unit',
-          include: ['src/**/*.test.ts', 'scripts/**/*.test.mjs'],
+          include: [...(suite?.unit ?? ['src/**/*.test.ts', 'scripts/**/*.test.mjs'])],
           setupFiles,
           testTimeout: 120_000,
           maxWorkers: workers,
@@ -73,7 +73,7 @@ export default defineConfig({
       {
         test: {
           name: 'integration',
-          include: ['test/**/*.test.ts'],
+          include: [...(suite?.integration ?? ['test/**/*.test.ts'])],
           exclude: [alone],
           maxWorkers: workers,
           ...withEngine,
@@ -82,7 +82,7 @@ export default defineConfig({
       {
         test: {
           name: 'bubblewrap',
-          include: existsSync('/usr/bin/bwrap') ? onBothEngines : [],
+          include: existsSync('/usr/bin/bwrap') ? [...(suite?.bubblewrap ?? onBothEngines)] : [],
           maxWorkers: workers,
           ...withEngine,
           env: { ...withEngine.env, SALLYPORT_TEST_ENGINE: 'bubblewrap' },
@@ -91,7 +91,7 @@ export default defineConfig({
       {
         test: {
           name: 'alone',
-          include: [alone],
+          include: [...(suite?.alone ?? [alone])],
           fileParallelism: false,
           sequence: { groupOrder: 1 },
           ...withEngine,

@@ -1,13 +1,18 @@
 /**
- * `npm test`: sets up everything, then runs the unit and integration tests against a real engine. `--full` adds the big
- * sizes. Other arguments go to vitest (`npm test -- src/lib`).
+ * `npm test`: sets up everything, then runs the unit and integration tests against a real engine.
  *
- * What the tests need besides the product itself (cross compiler, registry, ssh server, Podman, gVisor) is installed here, on Debian as
- * root, and said. Elsewhere a test whose part is missing reports that; with SALLYPORT_MUST_WORK=1 that is a failure.
+ *   npm test                       everything but the big sizes and the programs of others
+ *   npm test -- --suite core       a part: core, clients or user (test/suites.ts)
+ *   npm run test:full              everything, with the big sizes
+ *   npm test -- src/lib            other arguments go to vitest
+ *
+ * On Debian as root the script installs what the tests need besides the product itself (cross compiler, registry, ssh server,
+ * Podman, gVisor) and says so. Elsewhere a test whose part is missing is skipped; with SALLYPORT_MUST_WORK=1 a skip is a failure.
  */
 
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
+import { parseArgs } from 'node:util';
 import {
   ensureDependencies,
   installDebianPackages,
@@ -18,8 +23,9 @@ import {
   run,
 } from './steps.mjs';
 
-const testPackages = [
-  'make',
+const corePackages = ['make', 'bubblewrap', 'iproute2'];
+const allPackages = [
+  ...corePackages,
   'musl-tools',
   'gcc-aarch64-linux-gnu',
   'libc6-dev-arm64-cross',
@@ -27,29 +33,45 @@ const testPackages = [
   'docker-registry',
   'openssh-server',
   'openssh-client',
+  'openssl',
+  'curl',
+  'python3',
   'podman',
-  'bubblewrap',
   'tor',
   'chromium-headless-shell',
 ];
 /** Debian 12's own gVisor is too old for newer kernels. */
 const backportedPackages = ['runsc'];
 
-const args = process.argv.slice(2);
-const full = args.includes('--full');
+const { values, tokens } = parseArgs({
+  strict: false,
+  tokens: true,
+  allowPositionals: true,
+  options: { full: { type: 'boolean' }, suite: { type: 'string' } },
+});
+const own = ['full', 'suite'];
+const forVitest = tokens.flatMap(({ kind, name, rawName, value, inlineValue }) => {
+  if (kind === 'positional') return [value];
+  if (kind !== 'option' || own.includes(name)) return [];
+  if (value === undefined) return [rawName];
+  return inlineValue ? [`${rawName}=${value}`] : [rawName, value];
+});
+
 const report = join(root, '.cache', 'test-results.json');
+const leftOut = join(root, '.cache', 'left-out.jsonl');
 
 await ensureDependencies();
 if (isRootOnDebian()) {
-  await installDebianPackages(testPackages, 'which the tests use');
-  await installFromBackports(backportedPackages, 'which the tests use');
+  await installDebianPackages(values.suite === 'core' ? corePackages : allPackages, 'which the tests use');
+  if (values.suite !== 'core') await installFromBackports(backportedPackages, 'which the tests use');
 }
 await must(process.execPath, [join(root, 'scripts/build.mjs')]);
 mkdirSync(join(root, '.cache'), { recursive: true });
-// Of another run it would say what is not so, if this one is ended before it writes its own.
-rmSync(report, { force: true });
+// A run that is ended before its end must not leave the results of another one.
+for (const file of [report, leftOut]) rmSync(file, { force: true });
 
-const code = await run(
+const started = performance.now();
+process.exitCode = await run(
   process.execPath,
   [
     join(root, 'node_modules/vitest/vitest.mjs'),
@@ -58,15 +80,55 @@ const code = await run(
     '--reporter=json',
     `--reporter=${join(root, 'scripts/stall-reporter.mjs')}`,
     `--outputFile.json=${report}`,
-    ...args.filter((arg) => arg !== '--full'),
+    // A file of which this run has no part is empty: test/support/selection.ts. countResults fails a run without tests.
+    '--passWithNoTests',
+    // A sandbox or an engine that hangs takes the whole limit of each test that uses it: ten failures are enough to know.
+    ...(process.env.CI === undefined ? [] : ['--bail=10']),
+    ...forVitest,
   ],
-  { env: { ...process.env, ...(full ? { SALLYPORT_FULL: '1' } : {}) } },
+  {
+    env: {
+      ...process.env,
+      SALLYPORT_LEFT_OUT: leftOut,
+      ...(values.full ? { SALLYPORT_FULL: '1' } : {}),
+      ...(values.suite === undefined ? {} : { SALLYPORT_TEST_SUITE: values.suite }),
+    },
+  },
 );
-process.exitCode = code;
-if (existsSync(report)) {
-  const { numPassedTests, numFailedTests, numPendingTests } = JSON.parse(readFileSync(report, 'utf8'));
+listLeftOut();
+countResults();
+
+/** Tests that this run does not include, with the run that does. */
+function listLeftOut() {
+  if (!existsSync(leftOut)) return;
+  const lines = readFileSync(leftOut, 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  console.log('\nleft out by selection:');
+  for (const { file, name, runsIn } of lines) console.log(`  ${relative(root, file)}: ${name} (${runsIn})`);
+}
+
+function countResults() {
+  if (!existsSync(report)) {
+    console.log('the tests were ended before their end');
+    process.exitCode ||= 1;
+    return;
+  }
+  const { numPassedTests, numFailedTests, numPendingTests, testResults } = JSON.parse(
+    readFileSync(report, 'utf8'),
+  );
+  if (numPendingTests > 0 && process.env.SALLYPORT_MUST_WORK === '1') {
+    const skipped = testResults.flatMap(({ name, assertionResults }) =>
+      assertionResults
+        .filter(({ status }) => status !== 'passed' && status !== 'failed')
+        .map(({ fullName }) => `${relative(root, name)}: ${fullName}`),
+    );
+    console.log(`skipped, which SALLYPORT_MUST_WORK=1 forbids:\n  ${skipped.join('\n  ')}`);
+    process.exitCode ||= 1;
+  }
+  if (numPassedTests === 0) process.exitCode ||= 1;
+  const minutes = ((performance.now() - started) / 60_000).toFixed(1);
+  console.log(`${minutes} minutes`);
   console.log(`${numPassedTests} passed, ${numFailedTests} failed, ${numPendingTests} skipped`);
-} else {
-  console.log('the tests were ended before their end');
-  process.exitCode ||= 1;
 }

@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { dockerImageEngine } from '../../src/engines/docker/image-engine.ts';
+import { suite } from '../../src/images/recipe.ts';
 import { testEngine } from './engine.ts';
 import { commandExists, requirement } from './requires.ts';
 
@@ -60,9 +61,35 @@ async function unpack(folder: string, { packages, unused }: PackagedImage): Prom
   const rootfs = join(folder, 'rootfs');
   await mkdir(debs);
   await mkdir(rootfs);
-  await run('apt-get', ['-q', 'download', ...packages], { cwd: debs });
+  const apt = await aptOfImages(folder);
+  await run('apt-get', [...apt, 'update'], { cwd: debs });
+  await run('apt-get', [...apt, 'download', ...packages], { cwd: debs });
   for (const deb of await readdir(debs)) await run('dpkg-deb', ['-x', join(debs, deb), rootfs]);
   // Debian 12 has both below /usr; packages of it may still say /lib.
   await run('sh', ['-c', '[ ! -d lib ] || { cp -a lib/. usr/lib/ && rm -r lib; }'], { cwd: rootfs });
   for (const path of unused) await rm(join(rootfs, path), { recursive: true, force: true });
+}
+
+/** Packages of the release that our images are made of, from this machine's mirror, whatever release this machine is. */
+async function aptOfImages(folder: string): Promise<readonly string[]> {
+  const home = join(folder, 'apt');
+  for (const place of ['lists/partial', 'cache/archives/partial']) {
+    await mkdir(join(home, place), { recursive: true });
+  }
+  await writeFile(join(home, 'status'), '');
+  const { stdout } = await run('apt-get', ['indextargets', '--format', '$(SITE)', 'Created-By: Packages']);
+  const mirror = stdout.split('\n').find((site) => /\/debian\/?$/.test(site));
+  if (mirror === undefined) throw new Error('this machine has no mirror of Debian among its apt sources');
+  const keys = '/usr/share/keyrings/debian-archive-keyring.gpg';
+  await writeFile(join(home, 'sources.list'), `deb [signed-by=${keys}] ${mirror} ${suite} main\n`);
+  const settings = {
+    'Dir::Etc::SourceList': join(home, 'sources.list'),
+    'Dir::Etc::SourceParts': '/dev/null',
+    'Dir::State::Lists': join(home, 'lists'),
+    'Dir::State::status': join(home, 'status'),
+    'Dir::Cache': join(home, 'cache'),
+    // apt's own user may not enter the folder of a test.
+    'APT::Sandbox::User': 'root',
+  };
+  return ['-q', ...Object.entries(settings).flatMap(([name, value]) => ['-o', `${name}=${value}`])];
 }
