@@ -396,9 +396,7 @@ export class Sandbox {
     );
     this.#recovered = work.catch((error: unknown) => this.#world.report(`recover ${this.name}`, error));
     await Promise.race([stateIsTrue.promise, this.#recovered]);
-    if (this.state !== 'READY') return;
-    this.#mounts.begin();
-    this.#ports.openIfPossible();
+    if (this.state === 'READY') this.#watchRunning();
   }
 
   /** Never rejects. Until then its commands may not be what they seem. */
@@ -503,14 +501,21 @@ export class Sandbox {
 
   #onState(to: SandboxState): void {
     this.#probedMs = Number.NEGATIVE_INFINITY;
-    if (to === 'READY') this.#life.begin();
-    else this.#life.end();
-    if (to === 'READY') this.#mounts.begin();
-    else this.#mounts.end();
-    if (to === 'READY') this.#clients.watch();
-    if (to === 'READY') this.#ports.openIfPossible();
+    if (to === 'READY') this.#watchRunning();
+    else {
+      this.#life.end();
+      this.#mounts.end();
+    }
     if (isOver.has(to)) this.#ports.closeAll();
     if (to === 'DELETED') this.#clients.end();
+  }
+
+  /** Begins with READY, and again in a daemon that finds the sandbox running. */
+  #watchRunning(): void {
+    this.#life.begin();
+    this.#mounts.begin();
+    this.#clients.watch();
+    this.#ports.openIfPossible();
   }
 
   #onExecEnded(exec: BoxExec): void {
