@@ -23,7 +23,7 @@ import {
   run,
 } from './steps.mjs';
 
-const corePackages = ['make', 'bubblewrap', 'iproute2'];
+const corePackages = ['make', 'bubblewrap', 'iproute2', 'python3'];
 const allPackages = [
   ...corePackages,
   'musl-tools',
@@ -35,7 +35,6 @@ const allPackages = [
   'openssh-client',
   'openssl',
   'curl',
-  'python3',
   'podman',
   'tor',
   'chromium-headless-shell',

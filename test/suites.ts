@@ -18,7 +18,7 @@ const security = (...names: readonly string[]): readonly string[] =>
 const suites: Readonly<Record<string, Suite>> = {
   /** The tests that say most about another engine, system or Node.js: life cycle, limits, services, gate, recovery, builds. */
   core: {
-    unit: [],
+    unit: ['src/**/*.test.ts', 'scripts/**/*.test.mjs'],
     integration: [
       ...integration('doctor', 'porter-box', 'project-images', 'sandboxes', 'services'),
       ...security('egress-hosts', 'engine-restart', 'services-network', 'strict-profile'),

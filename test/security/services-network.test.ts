@@ -12,9 +12,13 @@ import { createContainer } from '../../src/engines/docker/containers/create.ts';
 import { removeContainer } from '../../src/engines/docker/containers/remove.ts';
 import { startContainer } from '../../src/engines/docker/containers/start.ts';
 import { waitForExit } from '../../src/engines/docker/containers/wait.ts';
+import { networkTraits } from '../../src/engines/docker/network-traits.ts';
 import { dockerServiceEngine } from '../../src/engines/docker/service-engine.ts';
+import { engineVersion } from '../../src/engines/docker/system/version.ts';
+import type { EngineConnection } from '../../src/engines/docker/wire/connection.ts';
 import { createBody } from '../../src/protocol/requests.ts';
 import { Sandbox } from '../../src/sdk/sandbox.ts';
+import { vulnerabilitiesOf } from '../../src/setup/doctor/vulnerable.ts';
 import { daemonHome } from '../support/daemon-home.ts';
 import { testEngine } from '../support/engine.ts';
 import { copyTestImage, ownEngine } from '../support/own-engine.ts';
@@ -109,7 +113,15 @@ describe('a sandbox beside its services', () => {
     // No IPv6 but the loopback's, which newer engines leave.
     const { data: ipv6 } = (await runInSandbox(mine, ['cat', '/proc/net/if_inet6'])).stdout;
     expect(ipv6.split('\n').filter((line) => line !== '' && !line.endsWith(' lo'))).toEqual([]);
-    // The host has no address on the bridge.
+    // The host has no address on the bridge: isolated from Engine 28 on, inhibited before.
+    const { connection } = testEngine();
+    const { engine } = await engineVersion(connection);
+    const network = { method: 'GET' as const, path: `/networks/${mine.record.network?.id}` };
+    const options = await connection.json<{ Options: Record<string, string> }, Record<string, string>>(
+      network,
+      (answer) => answer.Options,
+    );
+    expect(options).toMatchObject(networkTraits(engine).driverOptions);
     const bridge = `br-${mine.record.network?.id.slice(0, 12)}`;
     expect((networkInterfaces()[bridge] ?? []).filter(({ family }) => family === 'IPv4')).toEqual([]);
   });
@@ -174,8 +186,21 @@ function nameIn(question: Buffer): string {
   return labels.join('.');
 }
 
+async function asksFromInternal(connection: EngineConnection): Promise<boolean> {
+  const { engine } = await engineVersion(connection);
+  return vulnerabilitiesOf('engine', engine).some(({ cve }) => cve === 'CVE-2024-29018');
+}
+
+async function openNetwork(connection: EngineConnection, name: string, subnet: string): Promise<string> {
+  const body = { Name: name, Driver: 'bridge', IPAM: { Config: [{ Subnet: subnet }] } };
+  return await connection.json<{ Id: string }, string>(
+    { method: 'POST', path: '/networks/create', body },
+    (answer) => answer.Id.toString(),
+  );
+}
+
 when(asRoot).describe('names', () => {
-  test('[A1] never leave the network of a sandbox, on an engine that lets them out of other internal networks', async () => {
+  test('[A1] never leave the network of a sandbox, also where an engine lets them out of internal networks', async () => {
     const resolver = '127.0.0.77';
     const { asked } = await nameServer(resolver);
     const folder = await mkdtemp(join(tmpdir(), 'sally-dns-'));
@@ -199,8 +224,11 @@ exec unshare --mount --propagation private sh -c 'mount --bind ${folder}/resolv.
     const services = dockerServiceEngine(connection);
     const { image } = testEngine();
 
-    // The positive control: the same network, and a container that was not given our name server.
-    const network = await services.createNetwork({ name: 'control', subnet: '198.18.255.0/28', labels: {} });
+    // The positive control: a container that was not given our name server. Engines with CVE-2024-29018 ask for names of the
+    // same network, later ones only for those of a network with a way out.
+    const network = (await asksFromInternal(connection))
+      ? await services.createNetwork({ name: 'control', subnet: '198.18.255.0/28', labels: {} })
+      : await openNetwork(connection, 'control', '198.18.255.0/28');
     const control = await createContainer(connection, {
       body: { Image: image, Cmd: ['getent', 'hosts', 'control.test'], HostConfig: { NetworkMode: network } },
     });

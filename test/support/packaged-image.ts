@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { dockerImageEngine } from '../../src/engines/docker/image-engine.ts';
+import { buildPastCache } from '../../src/images/build-past-cache.ts';
 import { suite } from '../../src/images/recipe.ts';
 import { testEngine } from './engine.ts';
 import { commandExists, requirement } from './requires.ts';
@@ -44,11 +45,16 @@ export async function packagedImage(image: PackagedImage): Promise<string> {
     await unpack(folder, image);
     await more?.put(folder);
     await writeFile(join(folder, 'Dockerfile'), dockerfile);
-    const tar = spawn('tar', ['-C', folder, '-cf', '-', '.'], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    const request = { dockerfile: 'Dockerfile', buildArgs: {}, labels: {}, networkMode: 'none' as const };
-    const id = await engine.build(tar.stdout, request, { progress: () => {} });
+    // Another file may make the same image at this moment.
+    const id = await buildPastCache(
+      async (noCache) => {
+        const tar = spawn('tar', ['-C', folder, '-cf', '-', '.'], { stdio: ['ignore', 'pipe', 'inherit'] });
+        const networkMode = 'none' as const;
+        const request = { dockerfile: 'Dockerfile', buildArgs: {}, labels: {}, networkMode, noCache };
+        return await engine.build(tar.stdout, request, { progress: () => {} });
+      },
+      { noCache: false, say: () => {} },
+    );
     await engine.tag(id, repository, tag);
     return reference;
   } finally {

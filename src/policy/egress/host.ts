@@ -3,7 +3,7 @@
  * Whatever two programs could read in two ways is refused, never repaired.
  */
 
-import { domainToASCII } from 'node:url';
+import { domainToASCII, domainToUnicode } from 'node:url';
 import { formatAddress, parseAddress } from './address.ts';
 
 /** The same as the gate's `Destination`. */
@@ -95,10 +95,16 @@ function parseName(text: string): CanonicalHost | HostProblem {
   if (/^(\d+|0x[0-9a-f]*)$/.test(labels.at(-1) ?? '')) {
     return { problem: 'is an address in a form that is not used here; write it as four decimal numbers' };
   }
-  if (labels.some((label) => label.startsWith('xn--')) && domainToASCII(host) !== host) {
+  if (labels.some((label) => label.startsWith('xn--') && !isPunycode(label))) {
     return { problem: 'has a label in punycode that stands for nothing, or for something else' };
   }
   return { host, isAddress: false };
+}
+
+/** SECURITY: from Node.js 24 on `domainToASCII` passes a label that cannot be decoded, so the label is decoded and encoded. */
+function isPunycode(label: string): boolean {
+  const decoded = domainToUnicode(label);
+  return /[^\0-\x7f]/.test(decoded) && domainToASCII(decoded) === label;
 }
 
 function labelProblem(label: string): string | undefined {
