@@ -5,11 +5,11 @@
  *
  *   node scripts/fresh-machine.mjs debian-13                        npm start, then npm test
  *   node scripts/fresh-machine.mjs debian-13 --script 'npm start'   another shell script, in the clone
- *   node scripts/fresh-machine.mjs debian-13 --results FOLDER       copies the test results there
+ *   node scripts/fresh-machine.mjs debian-13 --results FILE         copies the test results there
  */
 
-import { copyFileSync, existsSync, mkdirSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { distributionNamed } from './fresh-machine/distributions.mjs';
 import { cacheFolder, FreshMachine, removeAbandoned } from './fresh-machine/machine.mjs';
@@ -71,11 +71,8 @@ function seconds(ms) {
 }
 
 function keepResults() {
-  if (values.results === undefined) return;
-  const from = join(machine.root, 'root/sallyport/.cache');
-  mkdirSync(values.results, { recursive: true });
-  const names = existsSync(from) ? readdirSync(from) : [];
-  for (const name of names.filter((entry) => /^test-results.*\.json$/.test(entry))) {
-    copyFileSync(join(from, name), join(values.results, `${distribution.name}-${name}`));
-  }
+  const made = join(machine.root, 'root/sallyport/.cache/test-results.json');
+  if (values.results === undefined || !existsSync(made)) return;
+  mkdirSync(dirname(values.results), { recursive: true });
+  copyFileSync(made, values.results);
 }

@@ -6,6 +6,7 @@ import {
   existsSync,
   mkdirSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   statSync,
@@ -39,7 +40,12 @@ async function bareSystem({ suite }, cacheFolder) {
   const mirror = debianMirror();
   const key = hashText([suite, mirror, ...bareMachinePackages].join(' '));
   const archive = join(cacheFolder, `${suite}-${key}.tar`);
-  if (existsSync(archive) && Date.now() - statSync(archive).mtimeMs < keptMs) return archive;
+  const isThere = () => existsSync(archive) && Date.now() - statSync(archive).mtimeMs < keptMs;
+  const unlock = await lock(`${archive}.lock`, isThere);
+  if (isThere()) {
+    unlock();
+    return archive;
+  }
   const unfinished = `${archive}.${process.pid}`;
   const args = [
     '--quiet',
@@ -61,8 +67,25 @@ async function bareSystem({ suite }, cacheFolder) {
     renameSync(unfinished, archive);
   } finally {
     rmSync(unfinished, { force: true });
+    unlock();
   }
   return archive;
+}
+
+/** Waits while another process that runs makes the same archive. */
+async function lock(file, isThere) {
+  for (;;) {
+    try {
+      writeFileSync(file, String(process.pid), { flag: 'wx' });
+      return () => rmSync(file, { force: true });
+    } catch (error) {
+      if (error.code !== 'EEXIST') throw error;
+    }
+    if (isThere()) return () => {};
+    const holder = existsSync(file) ? readFileSync(file, 'utf8') : '';
+    if (holder !== '' && !existsSync(`/proc/${holder}`)) rmSync(file, { force: true });
+    await new Promise((resolve) => setTimeout(resolve, 500));
+  }
 }
 
 /** The packages of the npm registry that hold Node.js and npm themselves. */
