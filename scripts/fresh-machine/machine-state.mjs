@@ -27,8 +27,8 @@ function mountPoints() {
     .map((line) => line.split(' ')[4] ?? '');
 }
 
-/** Ends of container networks come and go with other work on this machine. */
-const isOfContainer = /^(veth|br-)/;
+/** Networks of containers, and of engines that tests start, come and go with other work on this machine. */
+const isOfOtherWork = /^(veth|br-|sally[0-9a-f]{8}$)/;
 
 /** `id` names the machine's groups, and `workFolder` holds everything it has on disk. */
 export function readMachineState(id, workFolder) {
@@ -37,7 +37,7 @@ export function readMachineState(id, workFolder) {
       .filter((name) => existsSync(`/proc/sys/${name}`))
       .map((name) => `${name}=${readFileSync(`/proc/sys/${name}`, 'utf8').trim()}`),
     firewall: [...firewall('iptables-save'), ...firewall('ip6tables-save')],
-    interfaces: Object.keys(networkInterfaces()).filter((name) => !isOfContainer.test(name)),
+    interfaces: Object.keys(networkInterfaces()).filter((name) => !isOfOtherWork.test(name)),
     mounts: mountPoints().filter((point) => point.startsWith(workFolder)),
     cgroups: groupsOf(id),
     devices: readdirSync('/dev'),

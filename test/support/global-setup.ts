@@ -25,6 +25,7 @@ import { privateEngineStatus } from '../../src/setup/private-engine/status.ts';
 import { stopPrivateEngine } from '../../src/setup/private-engine/stop.ts';
 import { leftovers, porterVolumes, removeNewPorterVolumes } from './leftovers.ts';
 import './provided.ts';
+import { isRoot } from './requires.ts';
 
 const say = (message: string): void => {
   process.stderr.write(`set-up: ${message}\n`);
@@ -49,7 +50,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   });
   const { connection, endpoint, source } = ready.found;
   say(`engine: ${describeEndpoint(endpoint)} (${source}, ${ready.how})`);
-  if (ready.privateEngine) await offerRuntimes();
+  if (ready.privateEngine && isRoot) await offerRuntimes();
   try {
     const image = await provideImage('test', connection);
     const base = await provideImage('base', connection);
