@@ -4,7 +4,6 @@
  *   npm test                       everything but the big sizes and the programs of others
  *   npm test -- --suite core       a part: core, clients or user (test/suites.ts)
  *   npm run test:full              everything, with the big sizes
- *   npm test -- --prepare          installs and builds what the tests need, and runs none
  *   npm test -- src/lib            other arguments go to vitest
  *
  * On Debian as root the script installs what the tests need besides the product itself (cross compiler, registry, ssh server,
@@ -47,9 +46,9 @@ const { values, tokens } = parseArgs({
   strict: false,
   tokens: true,
   allowPositionals: true,
-  options: { full: { type: 'boolean' }, prepare: { type: 'boolean' }, suite: { type: 'string' } },
+  options: { full: { type: 'boolean' }, suite: { type: 'string' } },
 });
-const own = ['full', 'prepare', 'suite'];
+const own = ['full', 'suite'];
 const forVitest = tokens.flatMap(({ kind, name, rawName, value, inlineValue }) => {
   if (kind === 'positional') return [value];
   if (kind !== 'option' || own.includes(name)) return [];
@@ -66,7 +65,6 @@ if (isRootOnDebian()) {
   if (values.suite !== 'core') await installFromBackports(backportedPackages, 'which the tests use');
 }
 await must(process.execPath, [join(root, 'scripts/build.mjs')]);
-if (values.prepare) process.exit(0);
 mkdirSync(join(root, '.cache'), { recursive: true });
 // A run that is ended before its end must not leave the results of another one.
 for (const file of [report, leftOut]) rmSync(file, { force: true });

@@ -9,12 +9,13 @@ import {
 } from './mmdebstrap.ts';
 import { readRecipe } from './recipe.ts';
 
-function machine(facts: { has?: boolean; debian?: boolean; root?: boolean }) {
+function machine(facts: { has?: boolean; debian?: boolean; root?: boolean; unpack?: boolean }) {
   const installed: string[] = [];
   const of: PackageMachine = {
     hasMmdebstrap: async () => facts.has ?? false,
     isDebianLike: async () => facts.debian ?? true,
     canInstall: () => facts.root ?? true,
+    canUnpack: () => facts.unpack ?? true,
     install: async (packages) => void installed.push(...packages),
   };
   return { of, installed };
@@ -39,6 +40,14 @@ describe('mmdebstrap', () => {
     const there = machine({ has: true, debian: false, root: false });
     await requireMmdebstrap(answering(false), there.of);
     expect(there.installed).toEqual([]);
+  });
+
+  it('says what an ordinary user needs to use it', async () => {
+    const there = machine({ has: true, root: false, unpack: false });
+    await expect(requireMmdebstrap(answering(true), there.of)).rejects.toMatchObject({
+      code: 'setup_impossible',
+      advice: expect.stringContaining('uidmap'),
+    });
   });
 
   it.each([{ debian: false }, { root: false }])(

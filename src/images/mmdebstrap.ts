@@ -79,6 +79,8 @@ export interface PackageMachine {
   readonly hasMmdebstrap: () => Promise<boolean>;
   readonly isDebianLike: () => Promise<boolean>;
   readonly canInstall: () => boolean;
+  /** As root, or as an ordinary user with a range of user ids. */
+  readonly canUnpack: () => boolean;
   readonly install: typeof installPackages;
 }
 
@@ -86,13 +88,20 @@ const thisMachine: PackageMachine = {
   hasMmdebstrap: () => programIsThere('mmdebstrap', ['--version']),
   isDebianLike,
   canInstall,
+  canUnpack: () => canInstall() || existsSync('/usr/bin/newuidmap'),
   install: installPackages,
 };
 
 /** Makes sure that mmdebstrap can be run; asks before it installs. */
 export async function requireMmdebstrap(options: RequireOptions, machine = thisMachine): Promise<void> {
   const { progress, consent, signal } = options;
-  if (await machine.hasMmdebstrap()) return;
+  if (await machine.hasMmdebstrap()) {
+    if (machine.canUnpack()) return;
+    throw new SallyportError('setup_impossible', 'mmdebstrap cannot make an image as an ordinary user here', {
+      advice:
+        'Run `sudo apt-get install uidmap`, which lets it, or make the image once as root: `sudo sally image bootstrap`.',
+    });
+  }
   if (!(await machine.isDebianLike())) {
     throw new SallyportError(
       'setup_impossible',
