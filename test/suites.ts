@@ -32,7 +32,7 @@ const suites: Readonly<Record<string, Suite>> = {
     unit: [],
     integration: integration('browser', 'mcp-inspector'),
     alone: [
-      ...integration('agent-clients.alone', 'agent-terminal.alone', 'templates.alone'),
+      ...integration('agent-clients.alone', 'agent-terminal.alone', 'fresh-machine.alone', 'templates.alone'),
       ...security('egress-tor.alone'),
     ],
     bubblewrap: [],
