@@ -65,7 +65,8 @@ async function* readSegments(reading: Reading): AsyncGenerator<LogPiece, void, u
         opened?.segment ?? view.segments.find((one) => one.number > passed && isUnread(reading, one));
       if (!segment || (segment.runs === 0 && segment === view.segments.at(-1))) {
         if (segment) yield* gapsBefore(reading, segment);
-        if (hasAll(reading) && !isDone(reading)) await view.changed(signal);
+        // Without a segment the writer has dropped the last one, and waits to begin the next.
+        if ((!segment || hasAll(reading)) && !isDone(reading)) await view.changed(signal);
         continue;
       }
       if (!opened) {

@@ -51,6 +51,18 @@ describe('the log of an exec', () => {
     await expect(log.write('stdout', 12, Buffer.from('late'))).rejects.toMatchObject({ code: 'output_lost' });
   });
 
+  it('lets a reader wait while the only segment that it lacks is dropped, and says what it missed', async () => {
+    const { log } = await openLog({ ...small, segments: 2 });
+    await fill(log, 200);
+    const third = fill(log, 100);
+    // By now the second segment is out of the list, and the third is not in it yet.
+    const reader = log.read({ follow: true, from: { stdout: 100, stderr: 0 } });
+    expect((await reader.next()).value).toEqual({ channel: 'stdout', offset: 100, droppedBytes: 100 });
+    await third;
+    expect((await reader.next()).value).toMatchObject({ channel: 'stdout', offset: 200 });
+    await reader.return?.();
+  });
+
   it('waits for a reader that holds, and goes on as far as that one reads', async () => {
     const { log } = await openLog();
     const reader = log.read({ follow: true, hold: true });
