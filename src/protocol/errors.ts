@@ -679,6 +679,16 @@ export const errorRegistry = {
     summary: 'As many clients as the profile allows are connected.',
     advice: 'End one of them, wait until one is idle for long enough, or raise --max-sessions.',
   },
+  release_unreachable: {
+    kind: 'unavailable',
+    summary: 'The release server or folder of SALLYPORT_RELEASES did not give its `latest.json`.',
+    advice: 'Check the address and the network, then run `sally upgrade --check` again.',
+  },
+  release_invalid: {
+    kind: 'unavailable',
+    summary: 'SALLYPORT_RELEASES leads to something that is not the `latest.json` of a release.',
+    advice: 'Set SALLYPORT_RELEASES to the URL or folder that `npm run release` filled.',
+  },
   internal: {
     kind: 'internal',
     summary: 'Something failed that should not have.',

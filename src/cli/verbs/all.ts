@@ -4,6 +4,7 @@ import { registerAgentVerbs } from './agents.ts';
 import { registerDaemonVerbs } from './daemon.ts';
 import { registerFileVerbs } from './files.ts';
 import { registerGuardVerbs } from './guard.ts';
+import { registerInstallationVerbs } from './installation.ts';
 import { registerMachineVerbs } from './machine.ts';
 import { registerMcpVerbs } from './mcp.ts';
 import { registerNetVerbs } from './net.ts';
@@ -27,4 +28,5 @@ export function registerAll(registry: Registry): void {
   registerGuardVerbs(registry);
   registerDaemonVerbs(registry);
   registerMachineVerbs(registry);
+  registerInstallationVerbs(registry);
 }
