@@ -49,6 +49,7 @@ const mayImport = {
     'porter/binary',
     'store/process-identity',
     'store/keyring',
+    'store/secrets',
   ],
   cli: [
     'protocol',

@@ -4,6 +4,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import type { Progress } from '../lib/progress.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import { saysDiskFull, startProgram } from './child-program.ts';
+import { missingPackages, recordInstalled } from './installed-packages.ts';
 
 const listsFolder = '/var/lib/apt/lists';
 const freshForMs = 24 * 60 * 60 * 1000;
@@ -17,8 +18,9 @@ export interface InstallOptions {
 export async function installPackages(packages: readonly string[], options: InstallOptions): Promise<void> {
   const what = packages.join(', ');
   if (!(await listsAreFresh())) await updateLists(options);
+  const missing = await missingPackages(packages);
   const code = await aptGet(['install', '-y', '--no-install-recommends', '--', ...packages], options);
-  if (code.exitCode === 0) return;
+  if (code.exitCode === 0) return await recordInstalled(missing);
   const details = { packages, output: code.lastLines };
   if (saysDiskFull(code.lastLines)) {
     throw new SallyportError('disk_full', `no space left while installing ${what}`, { details });

@@ -14,6 +14,8 @@ export interface SetupEnvironment {
   readonly searchPath: readonly string[];
   /** Where Sallyport keeps its own state. */
   readonly stateDir: string;
+  /** False: SALLYPORT_STATE_DIR names another state folder than the user's own. */
+  readonly stateIsDefault: boolean;
   /** The only variables that a daemon or command started by set-up inherits. */
   readonly childVariables: Readonly<Record<string, string>>;
 }
@@ -52,6 +54,7 @@ export function readSetupEnvironment(env: NodeJS.ProcessEnv = process.env): Setu
     ci: set('CI') !== undefined && env['CI'] !== 'false',
     searchPath,
     stateDir: set('SALLYPORT_STATE_DIR') ?? `${set('XDG_STATE_HOME') ?? `${home}/.local/state`}/sallyport`,
+    stateIsDefault: set('SALLYPORT_STATE_DIR') === undefined,
     childVariables,
     ...(engineDir === undefined ? {} : { engineDir }),
   };

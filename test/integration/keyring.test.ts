@@ -10,6 +10,7 @@ import { systemKeyring } from '../../src/store/keyring.ts';
 import { openSecrets, type Secrets } from '../../src/store/secrets.ts';
 import { sally } from '../support/cli.ts';
 import { type KeyringPrograms, keyringPrograms, sessionBus } from '../support/keyring.ts';
+import { ownHome } from '../support/own-home.ts';
 import { canPackageImages } from '../support/packaged-image.ts';
 import { requirement } from '../support/requires.ts';
 
@@ -192,5 +193,21 @@ describe.runIf(isLinux && canPackageImages())('[R8] secrets in a keyring', () =>
       .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1'));
     expect(others.join('\n')).not.toContain(value);
     expect(fileOf(stateDir).split(value)).toHaveLength(2);
+  });
+
+  it('[N23] are forgotten by `sally uninstall --purge`, and kept without it', async () => {
+    const bus = await sessionBus(programs, { unlocked: true });
+    const home = await ownHome();
+    const path = `${programs.bin}:${process.env['PATH']}`;
+    const env = { PATH: path, DBUS_SESSION_BUS_ADDRESS: bus.address };
+    const set = await home.sally(['secret', 'set', 'anthropic', '--store', 'keyring'], { env, input: value });
+    expect(set.code).toBe(0);
+    const item = /"keyring": "(\w+)"/.exec(fileOf(home.stateDir))?.[1] ?? '';
+    inSession(bus.address);
+    const keyring = systemKeyring('linux');
+    expect((await home.sally(['uninstall', '--yes'], { env })).code).toBe(0);
+    expect(await keyring?.read('anthropic', item)).toBe(value);
+    expect((await home.sally(['uninstall', '--yes', '--purge'], { env })).code).toBe(0);
+    await expect(keyring?.read('anthropic', item)).rejects.toMatchObject({ code: 'keyring_unavailable' });
   });
 });

@@ -2,7 +2,12 @@
 
 import { examples, type Registry } from './registry.ts';
 
-export function registerInstallationVerbs({ root, context, act }: Registry): void {
+export function registerInstallationVerbs(registry: Registry): void {
+  registerUpgrade(registry);
+  registerUninstall(registry);
+}
+
+function registerUpgrade({ root, context, act }: Registry): void {
   root
     .command('upgrade')
     .description('print the commands that install the newest release')
@@ -18,6 +23,30 @@ ${examples('sally upgrade --check', 'SALLYPORT_RELEASES=/mnt/releases sally upgr
       act(options, async () => {
         const { upgradeCommand } = await import('../commands/upgrade.ts');
         return await upgradeCommand(options, context);
+      }),
+    );
+}
+
+function registerUninstall({ root, context, act }: Registry): void {
+  root
+    .command('uninstall')
+    .description('remove Sallyport from this machine: sandboxes, daemon, private engine, state, program')
+    .option('-y, --yes', 'do not ask')
+    .option('--dry-run', 'only show what would be removed and what would be kept')
+    .option('--purge', 'also remove secrets, audit and configuration')
+    .option('-f, --force', 'also with changes that exist nowhere else, or without an engine that answers')
+    .option('--json', 'machine-readable output')
+    .addHelpText(
+      'after',
+      `
+Removes only what carries Sallyport's labels and belongs to this user and state folder. Secrets, audit, configuration and
+Debian packages are kept and named. The private engine is kept while others use it.
+${examples('sally uninstall --dry-run', 'sally uninstall', 'sally uninstall --yes --purge')}`,
+    )
+    .action((options) =>
+      act(options, async () => {
+        const { uninstallCommand } = await import('../commands/uninstall.ts');
+        return await uninstallCommand(options, context);
       }),
     );
 }

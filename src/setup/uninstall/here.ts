@@ -1,0 +1,263 @@
+/** The uninstallation of this machine's user: looks at everything, changes nothing, and says in a plan what would be done. */
+
+import { existsSync } from 'node:fs';
+import { readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { readEngineEnvironment } from '../../engines/docker/config.ts';
+import { discoverEngine } from '../../engines/docker/discover.ts';
+import type { EngineConnection } from '../../engines/docker/wire/connection.ts';
+import { forgetInstalled, installedByUs } from '../../images/installed-packages.ts';
+import { type Installation, installationOf } from '../../lib/installation.ts';
+import { ownerId } from '../../lib/owner.ts';
+import { packageInfo } from '../../lib/package-root.ts';
+import { isSallyportError, SallyportError } from '../../protocol/errors.ts';
+import { label } from '../../protocol/labels.ts';
+import { systemKeyring } from '../../store/keyring.ts';
+import { openSecrets } from '../../store/secrets.ts';
+import { readSetupEnvironment } from '../config.ts';
+import { privateEnginePaths } from '../private-engine/paths.ts';
+import { readProcess, waitUntilGone } from '../processes.ts';
+import { ownedObjects, sharedCaches } from './owned-objects.ts';
+import type { Plan, Step, Thing } from './plan.ts';
+import { privateEnginePart, shortList } from './private-engine-part.ts';
+import { removalLine, removeArchiveProgram } from './program-files.ts';
+import { listStateFiles, removeStateFiles } from './state-files.ts';
+
+/** What only the daemon of the state folder can do. It is started where it is needed. */
+export interface DaemonSide {
+  /** Of the one that runs. */
+  pid(): Promise<number | undefined>;
+  sandboxes(): Promise<readonly KnownSandbox[]>;
+  /** With `force` also with changes that exist nowhere else. */
+  remove(name: string, options: { readonly force: boolean }): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface KnownSandbox {
+  readonly id: string;
+  readonly name: string;
+  /** That exist nowhere else; undefined where nobody could look. */
+  readonly changes: number | undefined;
+}
+
+export interface UninstallOptions {
+  /** Also secrets, audit and the user's configuration. */
+  readonly purge: boolean;
+  readonly force: boolean;
+  /** As the client of the daemon has it. */
+  readonly stateDir: string;
+  readonly configDir: string;
+  readonly signal: AbortSignal;
+}
+
+export interface UninstallPlan extends Plan {
+  /** Sandboxes that would be lost with what exists nowhere else. */
+  readonly changed: readonly KnownSandbox[];
+  /** Why nobody could look at the sandboxes. */
+  readonly unseen?: SallyportError;
+}
+
+const daemonEndsWithinMs = 30_000;
+
+export async function planUninstall(daemon: DaemonSide, options: UninstallOptions): Promise<UninstallPlan> {
+  const setup = readSetupEnvironment();
+  const paths = privateEnginePaths(setup);
+  const owner = ownerId(setup.uid, options.stateDir);
+  const { sandboxes, unseen } = await lookAtSandboxes(daemon, options, owner);
+  const found = await discoverEngine(readEngineEnvironment(), {
+    privateSocket: paths.socket,
+    signal: options.signal,
+  });
+  const connection = found.found?.connection;
+  const engine = await privateEnginePart({ setup, paths, owner, ...options });
+  const isOwnEngine = engine.step !== undefined && connection?.endpoint === `unix://${paths.socket}`;
+  const installation = installationOf(packageInfo().root);
+  const files = await listStateFiles(options.stateDir, options);
+  const servesMachine = setup.uid === 0 && !paths.separate && setup.stateIsDefault;
+  const packages = servesMachine ? await installedByUs() : [];
+  return {
+    changed: sandboxes.filter(({ changes }) => changes !== 0),
+    ...(unseen === undefined ? {} : { unseen }),
+    steps: [
+      ...(unseen === undefined ? [] : [failingStep(unseen, owner)]),
+      ...sandboxes.map(({ name }) => step('sandbox', name, () => daemon.remove(name, options))),
+      ...(await daemonSteps(daemon)),
+      ...(connection === undefined ? [] : [await objectsStep(connection, owner, sandboxes)]),
+      ...(engine.step === undefined ? [] : [engine.step]),
+      ...purgeSteps(options, files.removes),
+      ...stateSteps(options, files.removes, { uid: setup.uid, servesMachine }),
+      ...programSteps(installation),
+    ],
+    keeps: [
+      ...(engine.keep === undefined ? [] : [engine.keep]),
+      ...(await cachesKept(connection, isOwnEngine, owner)),
+      ...filesKept(options, files),
+      ...packagesKept(packages),
+      ...programKept(installation),
+    ],
+  };
+}
+
+const step = (kind: string, name: string, run: () => Promise<void>, onlyAfterSuccess = false): Step => ({
+  thing: { kind, name },
+  run,
+  onlyAfterSuccess,
+});
+
+/** No daemon is started where there is nothing for it to do. */
+async function lookAtSandboxes(
+  daemon: DaemonSide,
+  { stateDir, signal }: UninstallOptions,
+  owner: string,
+): Promise<{ readonly sandboxes: readonly KnownSandbox[]; readonly unseen?: SallyportError }> {
+  const records = await readdir(join(stateDir, 'sandboxes')).catch(() => []);
+  if (records.length === 0 && (await daemon.pid()) === undefined) return { sandboxes: [] };
+  try {
+    return { sandboxes: await daemon.sandboxes() };
+  } catch (cause) {
+    if (signal.aborted || !isSallyportError(cause)) throw cause;
+    const unseen = new SallyportError(cause.code, `the sandboxes cannot be looked at: ${cause.message}`, {
+      cause,
+      details: { owner },
+      advice: `${cause.advice} --force removes all but the sandboxes.`,
+    });
+    return { sandboxes: [], unseen };
+  }
+}
+
+/** Asked for by `--force`: all but the sandboxes goes, and what is left is told. */
+function failingStep(unseen: SallyportError, owner: string): Step {
+  const command = `docker rm -f $(docker ps -aq --filter label=${label.owner}=${owner})`;
+  const thing = { kind: 'sandboxes', name: `of owner ${owner}`, command };
+  return { thing, run: () => Promise.reject(unseen), onlyAfterSuccess: false };
+}
+
+async function daemonSteps(daemon: DaemonSide): Promise<readonly Step[]> {
+  const pid = await daemon.pid();
+  if (pid === undefined) return [];
+  return [
+    step('daemon', `pid ${pid}`, async () => {
+      const facts = await readProcess(pid);
+      await daemon.stop();
+      // It writes to the state folder until its end.
+      if (facts === undefined || (await waitUntilGone([facts], daemonEndsWithinMs))) return;
+      throw new SallyportError('daemon_stopping', `the daemon (pid ${pid}) does not end`, {
+        advice: `Run \`kill ${pid}\`, then run this again.`,
+      });
+    }),
+  ];
+}
+
+/** What the daemon does not know any more, and what it left. */
+async function objectsStep(
+  connection: EngineConnection,
+  owner: string,
+  sandboxes: readonly KnownSandbox[],
+): Promise<Step> {
+  const known = new Set(sandboxes.map(({ id }) => id));
+  const others = (await ownedObjects(connection, owner)).filter(
+    ({ sandbox }) => sandbox === undefined || !known.has(sandbox),
+  );
+  const names = others.map(({ kind, name }) => `${kind} ${name}`);
+  const shown = names.length === 0 ? 'nothing besides the sandboxes' : shortList(names);
+  return step('objects', `${shown} (label owner ${owner}, ${connection.endpoint})`, async () => {
+    for (const object of await ownedObjects(connection, owner)) await object.remove();
+  });
+}
+
+function purgeSteps(
+  { purge, stateDir, configDir }: UninstallOptions,
+  files: readonly string[],
+): readonly Step[] {
+  if (!purge) return [];
+  return [
+    ...(files.includes('secrets.json')
+      ? [step('secrets', join(stateDir, 'secrets.json'), () => forgetSecrets(stateDir))]
+      : []),
+    ...(existsSync(configDir)
+      ? [step('configuration', configDir, () => rm(configDir, { recursive: true, force: true }))]
+      : []),
+  ];
+}
+
+/** Values in the keyring of the system go with their names. */
+async function forgetSecrets(stateDir: string): Promise<void> {
+  const secrets = openSecrets(stateDir, () => new Date(), systemKeyring(process.platform));
+  const left: string[] = [];
+  for (const { name } of secrets.list()) {
+    await secrets.remove(name).catch((error: unknown) => {
+      if (!isSallyportError(error, 'keyring_unavailable')) throw error;
+      left.push(`${error.message}. ${error.advice}`);
+    });
+  }
+  if (left.length > 0) throw new SallyportError('keyring_unavailable', left.join('; '));
+}
+
+function stateSteps(
+  { stateDir, purge }: UninstallOptions,
+  removes: readonly string[],
+  { uid, servesMachine }: { readonly uid: number; readonly servesMachine: boolean },
+): readonly Step[] {
+  if (!existsSync(stateDir)) return [];
+  const name = removes.includes('audit') ? `${stateDir}, with the audit` : stateDir;
+  const run = async (): Promise<void> => {
+    await removeStateFiles(stateDir, { purge, uid });
+    if (servesMachine) await forgetInstalled();
+  };
+  return [step('state folder', name, run, true)];
+}
+
+function programSteps(installation: Installation): readonly Step[] {
+  if (installation.kind !== 'archive') return [];
+  const { prefix } = installation;
+  return [step('program', join(prefix, 'lib/sallyport'), () => removeArchiveProgram(prefix), true)];
+}
+
+function programKept(installation: Installation): readonly Thing[] {
+  const command = removalLine(installation);
+  if (command === undefined) return [];
+  const why = installation.kind === 'checkout' ? 'it runs from a checkout' : 'npm installed it';
+  return [{ kind: 'program', name: packageInfo().root, why, command }];
+}
+
+function packagesKept(packages: readonly string[]): readonly Thing[] {
+  if (packages.length === 0) return [];
+  const why = 'Debian packages that Sallyport installed; other programs may use them by now';
+  return [
+    { kind: 'packages', name: packages.join(', '), why, command: `apt-get remove ${packages.join(' ')}` },
+  ];
+}
+
+async function cachesKept(
+  connection: EngineConnection | undefined,
+  isOwnEngine: boolean,
+  owner: string,
+): Promise<readonly Thing[]> {
+  if (isOwnEngine) return [];
+  if (connection === undefined) {
+    const command = `docker ps -a --filter label=${label.owner}=${owner}`;
+    return [{ kind: 'objects', name: 'in an engine', why: 'no engine answers, so nobody looked', command }];
+  }
+  const count = await sharedCaches(connection);
+  if (count === 0) return [];
+  const command = `docker image ls --filter label=${label.owned}; docker volume ls --filter label=${label.owned}`;
+  const name = `${count} images and volumes in ${connection.endpoint}`;
+  return [{ kind: 'caches', name, why: 'all users of the engine share them', command }];
+}
+
+function filesKept(
+  { stateDir, configDir, purge }: UninstallOptions,
+  { keeps, foreign }: { readonly keeps: readonly string[]; readonly foreign: readonly string[] },
+): readonly Thing[] {
+  const why = '--purge removes it';
+  const hasConfig = !purge && existsSync(configDir);
+  return [
+    ...keeps.map((name) => ({
+      kind: name.startsWith('audit') ? 'audit' : 'secrets',
+      name: join(stateDir, name),
+      why,
+    })),
+    ...(hasConfig ? [{ kind: 'configuration', name: configDir, why }] : []),
+    ...foreign.map((name) => ({ kind: 'file', name: join(stateDir, name), why: "it is not Sallyport's" })),
+  ];
+}
