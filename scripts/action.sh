@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The steps of action.yml: `install`, then `run`.
 #
-# SECURITY: inputs come as environment variables and are only ever used as quoted words. Text that a pull request can choose
+# SECURITY: inputs come as environment variables and are only used as quoted arguments. Text that a pull request can choose
 # must never become part of this script.
 set -euo pipefail
 

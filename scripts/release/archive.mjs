@@ -4,7 +4,7 @@
  *
  *   install.sh
  *   bin/sally, bin/sallyport      links to the command line
- *   lib/sallyport/archive         says that this is an installation by archive
+ *   lib/sallyport/archive         marks an installation by archive
  *   lib/sallyport/node/           bin/node and its licence
  *   lib/sallyport/package/        the npm package, with node_modules
  */
@@ -84,7 +84,7 @@ function tarEntry({ path, data, link, isExecutable, isFolder }, date) {
   return { header: { ...common, type: 'file', size: data.length, mode }, body: data };
 }
 
-/** The header of gzip has no date, and says nothing of the system that made it. */
+/** The gzip header has no date and does not name the system that made it. */
 async function compress(bytes) {
   const compressed = await promisify(gzip)(bytes);
   compressed[9] = 255;

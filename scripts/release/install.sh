@@ -44,7 +44,7 @@ target=$prefix/lib/sallyport
 entry=../lib/sallyport/package/dist/cli/sally.cjs
 [ "$target" != "$source" ] || die "$prefix is the unpacked archive itself: choose another prefix"
 
-# What is there and was not installed by an archive belongs to somebody else.
+# Never replace files that an archive did not install.
 if [ -e "$target" ] && [ ! -f "$target/archive" ]; then
   die "$target exists and is not an installation of Sallyport by archive" 'remove it, or choose another --prefix'
 fi

@@ -23,7 +23,7 @@ it.each<readonly [string, readonly string[], (base: string) => Installation]>([
     ['src'],
     (base) => ({ kind: 'checkout', folder: join(base, 'node_modules/sallyport') }),
   ],
-])('[N23] tells how the program in %s was installed', (path, files, expected) => {
+])('[N23] derives from %s how the program was installed', (path, files, expected) => {
   const { base, root } = made(path, ...files);
   expect(installationOf(root)).toEqual(expected(base));
 });

@@ -1,4 +1,4 @@
-/** How the program that runs was installed, told by where its files are. */
+/** How the running program was installed, derived from where its files are. */
 
 import { existsSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -24,7 +24,7 @@ export function installationOf(root: string): Installation {
     : { kind: 'npm-local', folder: holder };
 }
 
-/** The words that come before the name of a package, for npm to act where the program is. */
+/** Options that make npm act on the place where the program is installed. */
 export function npmPlace(installation: Extract<Installation, { kind: `npm-${string}` }>): readonly string[] {
   if (installation.kind === 'npm-local') return ['--prefix', installation.folder];
   // npm's own default is the prefix of the Node that runs it.

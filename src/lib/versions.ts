@@ -35,7 +35,7 @@ function comparePrereleases(a: readonly string[], b: readonly string[]): number 
   return a.length - b.length;
 }
 
-/** Numbers by value, and before words; words by their characters. */
+/** Numbers by value, and before other identifiers; those by their characters. */
 function compareParts(a: string, b: string): number {
   const isNumber = (text: string): boolean => /^\d+$/.test(text);
   if (isNumber(a) && isNumber(b)) return Number(a) - Number(b);

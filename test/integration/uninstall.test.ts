@@ -30,7 +30,7 @@ async function create({ sally: call }: OwnHome, ...args: readonly string[]): Pro
 const left = (home: OwnHome): Promise<readonly string[]> =>
   leftovers(testEngine().connection, `${label.owner}=${home.owner}`);
 
-/** Somebody's own, with no label of ours. */
+/** A container without our labels. */
 async function foreignContainer(): Promise<string> {
   const { connection, image } = testEngine();
   const id = await createContainer(connection, {
@@ -61,7 +61,7 @@ describe('sally uninstall', () => {
     expect({ code, stderr }).toMatchObject({ code: 0 });
     expect(stdout).toMatch(/remove\s+sandbox\s+first\n/);
     expect(stdout).toMatch(/keep\s+secrets\s+\S+secrets\.json\s+--purge removes it/);
-    expect(stdout).toMatch(/keep\s+program\s.*: rm -r /);
+    expect(stdout).toMatch(/keep\s+program\s.*it runs from a checkout\n/);
     expect(await left(home)).toEqual([]);
     expect((await readdir(home.stateDir)).sort()).toEqual(['audit', 'audit-head', 'secrets.json']);
     expect(await readFile(join(home.stateDir, 'secrets.json'), 'utf8')).toContain('sk-ant-of-the-test');
@@ -74,7 +74,7 @@ describe('sally uninstall', () => {
     expect(await findVolume(connection, volume)).toBeDefined();
     expect((await sally(['exec', neighbour, 'echo', 'still here'])).stdout).toBe('still here\n');
 
-    // Again: nothing is left to do, and that is no error.
+    // A second run finds nothing to do and succeeds.
     expect((await home.sally(['uninstall', '--yes'])).code).toBe(0);
   });
 
@@ -103,7 +103,7 @@ describe('sally uninstall', () => {
     expect(dry.stdout).toMatch(new RegExp(`remove\\s+sandbox\\s+${name}\n`));
     const unasked = await home.sally(['uninstall']);
     expect(unasked).toMatchObject({ code: 2 });
-    expect(unasked.stderr).toContain('nobody can be asked');
+    expect(unasked.stderr).toContain('there is no terminal for the question');
     expect((await home.sally(['exec', name, 'echo', 'alive'])).stdout).toBe('alive\n');
   });
 
@@ -173,7 +173,7 @@ describe('sally uninstall', () => {
     const away = { DOCKER_HOST: `unix://${home.stateDir}/absent.sock` };
     const refused = await home.sally(['uninstall', '--yes'], { env: away });
     expect(refused.code).toBe(1);
-    expect(refused.stderr).toMatch(/the sandboxes cannot be looked at: .*absent\.sock/);
+    expect(refused.stderr).toMatch(/the sandboxes cannot be inspected: .*absent\.sock/);
     expect(refused.stderr).toContain('--force removes all but the sandboxes');
     expect(existsSync(join(home.stateDir, 'sandboxes'))).toBe(true);
     expect(await left(home)).not.toEqual([]);

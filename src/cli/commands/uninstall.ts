@@ -1,4 +1,4 @@
-/** `sally uninstall`: shows what it removes and what it keeps, asks, then removes. What fails is named, and the rest goes on. */
+/** `sally uninstall`: shows what it removes and what it keeps, asks, then removes. A failed step does not stop the others. */
 
 import { dirname } from 'node:path';
 import { readConfigEnvironment } from '../../config/config.ts';
@@ -60,7 +60,7 @@ export async function uninstallCommand(
   }
 }
 
-/** Copied workspaces are compared: what is in them may exist nowhere else. */
+/** Compares copied workspaces with the host: changes in them may exist nowhere else. */
 function daemonSide(calls: SandboxCalls, signal: AbortSignal): DaemonSide {
   return {
     pid: async () => (await daemonHealth(signal))?.pid,
@@ -98,13 +98,13 @@ function refuseToLose({ changed, unseen }: UninstallPlan): void {
   const list = changed.map(({ name, changes }) => `${name} (${changes ?? 'unknown'})`).join(', ');
   throw new SallyportError('sandbox_changed', `sandboxes hold changes that exist nowhere else: ${list}`, {
     details: { sandboxes: changed.map(({ name }) => name) },
-    advice: 'Look with `sally diff <name>` and bring them back with `sally apply <name>`, or add --force.',
+    advice: 'Show them with `sally diff <name>`, bring them back with `sally apply <name>`, or add --force.',
   });
 }
 
 async function agreed(signal: AbortSignal): Promise<boolean> {
   if (process.stdin.isTTY && process.stderr.isTTY) return await askYesNo('Remove all of it?', signal);
-  throw new SallyportError('usage', 'nothing was removed: nobody can be asked', {
+  throw new SallyportError('usage', 'nothing was removed: there is no terminal for the question', {
     advice: 'Add --yes to agree to the list above; --dry-run only shows it.',
   });
 }

@@ -1,4 +1,4 @@
-/** `sally upgrade`: says whether there is a newer release, and how to install it. It changes nothing by itself. */
+/** `sally upgrade`: shows whether a release is newer and how to install it. It installs nothing itself. */
 
 import { installationOf } from '../../lib/installation.ts';
 import { packageInfo } from '../../lib/package-root.ts';
@@ -33,12 +33,12 @@ export async function upgradeCommand(options: UpgradeOptions, { signal }: CliCon
   const { releases } = readCliEnvironment();
   if (releases === undefined) {
     if (options.check === true) throw noServer();
-    note('there is no release server yet, so this shows only how this installation is replaced');
+    note('there is no release server yet; these commands replace this installation');
     showLines(generalLines(installation), options);
     return exitCode.ok;
   }
   const place = releasePlace(releases);
-  if (place.isOpen) note('SALLYPORT_RELEASES has no TLS: anybody on the way can change the answer');
+  if (place.isOpen) note('SALLYPORT_RELEASES is not HTTPS: the network can change the answer');
   const { version: latest, date, changelog, files } = await readLatest(place, signal);
   const upgrade: Upgrade = {
     current,
@@ -71,6 +71,6 @@ function showLines(lines: readonly string[], { json }: UpgradeOptions): void {
 }
 
 const noServer = (): SallyportError =>
-  new SallyportError('usage', 'there is no release server yet, and SALLYPORT_RELEASES names none', {
+  new SallyportError('usage', 'there is no release server yet, and SALLYPORT_RELEASES is not set', {
     advice: 'Set SALLYPORT_RELEASES to a URL or folder with the files of `npm run release`.',
   });

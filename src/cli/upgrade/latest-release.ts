@@ -1,7 +1,7 @@
 /**
  * Reads `latest.json` of a release, as `npm run release` makes it, from a URL or a folder. It sends one plain GET.
  *
- * SECURITY: the answer is somebody else's text. It is bounded in time and size, checked against a schema, and no redirect is
+ * SECURITY: the answer is untrusted text. It is bounded in time and size, checked against a schema, and no redirect is
  * followed. Nothing of it is ever run; what is shown of it has no control characters.
  */
 
@@ -33,7 +33,7 @@ export interface ReleasePlace {
   /** Of a file of the release, without a password that the URL may have. */
   readonly locate: (name: string) => string;
   readonly isUrl: boolean;
-  /** Anybody on the way can change what is read. */
+  /** Plain HTTP to another machine: the network can change the answer. */
   readonly isOpen: boolean;
   readonly read: (name: string, signal: AbortSignal) => Promise<string>;
 }

@@ -33,7 +33,7 @@ describe('the newest release', () => {
     expect(await readLatest(releasePlace(folder), signal)).toEqual(latest);
   });
 
-  it('[N23] is read by one GET that says nothing of this machine', async () => {
+  it('[N23] is read by one GET without any fact about this machine', async () => {
     const asked: unknown[] = [];
     const url = await serve(({ method, url: path, headers }, answer) => {
       asked.push([method, path, Object.keys(headers).sort()]);
@@ -67,12 +67,12 @@ describe('the newest release', () => {
     await expect(readLatest(releasePlace(url), abort.signal)).rejects.toBe(reason);
   });
 
-  it('[N23] is not looked for in what is neither a URL of HTTP nor a folder', () => {
+  it('[N23] is refused from an address that is neither HTTP nor a folder', () => {
     expect(() => releasePlace('ftp://host/x')).toThrow(expect.objectContaining({ code: 'config_invalid' }));
     expect(() => releasePlace('https://')).toThrow(expect.objectContaining({ code: 'config_invalid' }));
   });
 
-  it('[N23] is shown without the password of its URL, and without TLS it is said', () => {
+  it('[N23] is shown without the password of its URL, and plain HTTP is noted', () => {
     const place = releasePlace('http://ada:secret@releases.test/x');
     expect(place.locate('latest.json')).toBe('http://releases.test/x/latest.json');
     expect(place.isOpen).toBe(true);

@@ -1,6 +1,6 @@
 /**
- * Everything that an engine holds, whoever made it. Only to look at, before an engine of ours is removed as a whole: what is listed
- * here may be anybody's (A12).
+ * Lists everything in an engine, with and without our labels. Only for the decision whether a private engine may be removed: never
+ * remove an object because it is listed here (A12).
  */
 
 import type { CallOptions, EngineConnection } from './wire/connection.ts';

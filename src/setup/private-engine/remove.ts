@@ -1,6 +1,6 @@
 /**
- * Removes a private engine with everything that it holds: images, volumes, containers, log and configuration. A configuration that
- * somebody edited stays, unless it is asked for as well. Idempotent. Whether anybody needs the engine is for the caller to know.
+ * Removes a private engine with everything that it holds: images, volumes, containers, log and configuration. An edited configuration
+ * stays unless `alsoConfiguration` is set. Idempotent. The caller makes sure that no one else uses the engine.
  */
 
 import { existsSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** The uninstallation of this machine's user: looks at everything, changes nothing, and says in a plan what would be done. */
+/** Plans the uninstallation for the calling user: inspects daemon, engine, state and program, and changes nothing. */
 
 import { existsSync } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
@@ -23,7 +23,7 @@ import { privateEnginePart, shortList } from './private-engine-part.ts';
 import { removalLine, removeArchiveProgram } from './program-files.ts';
 import { listStateFiles, removeStateFiles } from './state-files.ts';
 
-/** What only the daemon of the state folder can do. It is started where it is needed. */
+/** Calls to the daemon of the state folder, which is started on demand. */
 export interface DaemonSide {
   /** Of the one that runs. */
   pid(): Promise<number | undefined>;
@@ -36,7 +36,7 @@ export interface DaemonSide {
 export interface KnownSandbox {
   readonly id: string;
   readonly name: string;
-  /** That exist nowhere else; undefined where nobody could look. */
+  /** Changes that exist nowhere else; undefined: unknown. */
   readonly changes: number | undefined;
 }
 
@@ -53,7 +53,7 @@ export interface UninstallOptions {
 export interface UninstallPlan extends Plan {
   /** Sandboxes that would be lost with what exists nowhere else. */
   readonly changed: readonly KnownSandbox[];
-  /** Why nobody could look at the sandboxes. */
+  /** Why the sandboxes could not be inspected. */
   readonly unseen?: SallyportError;
 }
 
@@ -104,7 +104,7 @@ const step = (kind: string, name: string, run: () => Promise<void>, onlyAfterSuc
   onlyAfterSuccess,
 });
 
-/** No daemon is started where there is nothing for it to do. */
+/** Starts no daemon where there are no records of sandboxes. */
 async function lookAtSandboxes(
   daemon: DaemonSide,
   { stateDir, signal }: UninstallOptions,
@@ -116,7 +116,7 @@ async function lookAtSandboxes(
     return { sandboxes: await daemon.sandboxes() };
   } catch (cause) {
     if (signal.aborted || !isSallyportError(cause)) throw cause;
-    const unseen = new SallyportError(cause.code, `the sandboxes cannot be looked at: ${cause.message}`, {
+    const unseen = new SallyportError(cause.code, `the sandboxes cannot be inspected: ${cause.message}`, {
       cause,
       details: { owner },
       advice: `${cause.advice} --force removes all but the sandboxes.`,
@@ -125,7 +125,7 @@ async function lookAtSandboxes(
   }
 }
 
-/** Asked for by `--force`: all but the sandboxes goes, and what is left is told. */
+/** With `--force` everything but the sandboxes is removed; this step reports them as left. */
 function failingStep(unseen: SallyportError, owner: string): Step {
   const command = `docker rm -f $(docker ps -aq --filter label=${label.owner}=${owner})`;
   const thing = { kind: 'sandboxes', name: `of owner ${owner}`, command };
@@ -148,7 +148,7 @@ async function daemonSteps(daemon: DaemonSide): Promise<readonly Step[]> {
   ];
 }
 
-/** What the daemon does not know any more, and what it left. */
+/** Objects that the daemon no longer knows. */
 async function objectsStep(
   connection: EngineConnection,
   owner: string,
@@ -214,10 +214,10 @@ function programSteps(installation: Installation): readonly Step[] {
 }
 
 function programKept(installation: Installation): readonly Thing[] {
+  const thing = { kind: 'program', name: packageInfo().root };
+  if (installation.kind === 'checkout') return [{ ...thing, why: 'it runs from a checkout' }];
   const command = removalLine(installation);
-  if (command === undefined) return [];
-  const why = installation.kind === 'checkout' ? 'it runs from a checkout' : 'npm installed it';
-  return [{ kind: 'program', name: packageInfo().root, why, command }];
+  return command === undefined ? [] : [{ ...thing, why: 'npm installed it', command }];
 }
 
 function packagesKept(packages: readonly string[]): readonly Thing[] {
@@ -236,7 +236,14 @@ async function cachesKept(
   if (isOwnEngine) return [];
   if (connection === undefined) {
     const command = `docker ps -a --filter label=${label.owner}=${owner}`;
-    return [{ kind: 'objects', name: 'in an engine', why: 'no engine answers, so nobody looked', command }];
+    return [
+      {
+        kind: 'objects',
+        name: 'in an engine',
+        why: 'no engine answers, so its objects are unknown',
+        command,
+      },
+    ];
   }
   const count = await sharedCaches(connection);
   if (count === 0) return [];

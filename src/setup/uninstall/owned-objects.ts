@@ -1,8 +1,8 @@
 /**
  * Objects in an engine that belong to one state folder, found by their labels, also where its records are lost.
  *
- * SECURITY: nothing without both of our labels is touched (A12). An image that somebody built on one of ours inherits them, so of
- * images only the names that Sallyport gives are removed.
+ * SECURITY: nothing without both of our labels is touched (A12). An image that a user built on one of ours inherits them, so only
+ * image names that Sallyport gives are removed.
  */
 
 import { listContainers } from '../../engines/docker/containers/list.ts';
@@ -64,7 +64,7 @@ export async function ownedObjects(
         kind: 'image' as const,
         name,
         sandbox: undefined,
-        // One that another image or container needs stays: it is theirs by now.
+        // An image that another image or container needs stays.
         remove: async () => {
           const engine = dockerImageEngine(connection);
           await removeDerived(engine, id);
@@ -80,7 +80,7 @@ export async function sharedCaches(connection: EngineConnection): Promise<number
   return (await engineHoldings(connection)).filter((one) => isOurs(one) && isShared(one)).length;
 }
 
-/** Names of containers and volumes that are neither this owner's nor a cache of ours: somebody would miss them. */
+/** Names of containers and volumes that are neither this owner's nor a shared cache of ours. */
 export async function othersObjects(connection: EngineConnection, owner: string): Promise<readonly string[]> {
   return (await engineHoldings(connection))
     .filter(({ kind }) => kind !== 'image')

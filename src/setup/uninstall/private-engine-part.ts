@@ -1,4 +1,4 @@
-/** Whether the private engine goes with an uninstallation. It is shared by the machine, so it goes only if nobody else needs it. */
+/** Decides whether the uninstallation removes the private engine. The machine shares it, so others may still need it. */
 
 import { connect } from '../../engines/docker/connect.ts';
 import { shellLine } from '../../lib/shell-words.ts';
@@ -14,12 +14,12 @@ export interface PrivateEngineOptions {
   readonly setup: SetupEnvironment;
   readonly paths: PrivateEnginePaths;
   readonly owner: string;
-  /** Also where nobody can tell what it holds. */
+  /** Also where its content is unknown. */
   readonly force: boolean;
   readonly purge: boolean;
 }
 
-/** Neither: there is none. */
+/** Neither: no private engine is present. */
 export async function privateEnginePart(
   options: PrivateEngineOptions,
 ): Promise<{ readonly step?: Step; readonly keep?: Thing }> {
@@ -32,7 +32,7 @@ export async function privateEnginePart(
     return { keep: { ...thing, why, command: setup.uid === 0 ? byHand : 'sudo sally uninstall' } };
   }
   const run = async (): Promise<void> => {
-    // Since the plan was shown somebody may have begun to use it.
+    // Another user may have begun to use it since the plan was made.
     const now = await reasonToKeep(options);
     if (now !== undefined) throw new SallyportError('engine_conflict', `the private engine is kept: ${now}`);
     await removePrivateEngine(paths, { environment: setup.childVariables, alsoConfiguration: purge });

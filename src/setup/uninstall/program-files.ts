@@ -1,4 +1,4 @@
-/** The program itself: removed where an archive installed it, else the command is told that removes it. */
+/** Removes the program where an archive installed it; else names the command that removes it. */
 
 import { readlink, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { shellLine } from '../../lib/shell-words.ts';
 
 const entry = '../lib/sallyport/package/dist/cli/sally.cjs';
 
-/** Only the links that lead to it: others of that name in `bin` are somebody else's. Last of all, as it is running. */
+/** Removes only links that lead to this installation. The last step: the running program removes itself. */
 export async function removeArchiveProgram(prefix: string): Promise<void> {
   for (const name of ['sally', 'sallyport']) {
     const link = join(prefix, 'bin', name);
@@ -16,13 +16,12 @@ export async function removeArchiveProgram(prefix: string): Promise<void> {
   await rm(join(prefix, 'lib/sallyport'), { recursive: true, force: true });
 }
 
-/** Undefined: an archive installed it, and it is removed. */
+/** Undefined: an archive, which is removed; or a checkout, which may hold work of its user. */
 export function removalLine(installation: Installation): string | undefined {
   switch (installation.kind) {
     case 'archive':
-      return undefined;
     case 'checkout':
-      return shellLine(['rm', '-r', installation.folder]);
+      return undefined;
     default:
       return shellLine(['npm', 'rm', ...npmPlace(installation), 'sallyport']);
   }
