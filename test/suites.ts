@@ -27,13 +27,14 @@ const suites: Readonly<Record<string, Suite>> = {
     alone: [],
     bubblewrap: security('egress-hosts'),
   },
-  /** Programs of others: agents, browser, MCP inspector, Tor, and the images that hold them. */
+  /** Programs of others: agents, browser, MCP inspector, Tor, and the images that hold them; bare machines; a release. */
   clients: {
     unit: [],
     integration: integration('browser', 'mcp-inspector'),
     alone: [
       ...integration('agent-clients.alone', 'agent-terminal.alone', 'fresh-machine.alone', 'templates.alone'),
       ...security('egress-tor.alone'),
+      'test/package/release.alone.test.ts',
     ],
     bubblewrap: [],
   },

@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { connect } from '../../src/engines/docker/connect.ts';
 import { createVolume } from '../../src/engines/docker/volumes/create.ts';
 import { removeVolume } from '../../src/engines/docker/volumes/remove.ts';
@@ -13,7 +13,7 @@ import { privateEnginePaths } from '../../src/setup/private-engine/paths.ts';
 import { imageFlags } from '../support/engine-under-test.ts';
 import { copyTestImage, ownEngine } from '../support/own-engine.ts';
 import { type OwnHome, ownHome } from '../support/own-home.ts';
-import { requiresRoot } from '../support/requires.ts';
+import { asRoot, when } from '../support/selection.ts';
 
 async function userOfOwnEngine() {
   const engine = await ownEngine();
@@ -28,7 +28,7 @@ async function userOfOwnEngine() {
 
 const hasBridge = (name: string): boolean => existsSync(`/sys/class/net/${name}`);
 
-describe.runIf(requiresRoot())('sally uninstall, with a private engine', () => {
+when(asRoot).describe('sally uninstall, with a private engine', () => {
   it('[N23] removes it with its data, processes, socket and bridge', async () => {
     const { engine, home, paths, call } = await userOfOwnEngine();
     await copyTestImage(engine.socket);

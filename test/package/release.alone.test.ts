@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import { unpackTar } from 'modern-tar';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { packageInfo } from '../../src/lib/package-root.ts';
 import { newFolder } from '../support/cli.ts';
 import { testEngine } from '../support/engine.ts';
@@ -27,6 +27,7 @@ import {
 import { type NpmRegistry, npmRegistry } from '../support/npm-registry.ts';
 import { ownHome } from '../support/own-home.ts';
 import { commandExists, requirement } from '../support/requires.ts';
+import { realClients, when } from '../support/selection.ts';
 
 const execute = promisify(execFile);
 const { root, version } = packageInfo();
@@ -61,7 +62,7 @@ const sha256 = async (file: string): Promise<string> =>
     .update(await readFile(file))
     .digest('hex');
 
-describe.runIf(canBuildBoth)('a release', () => {
+when(realClients, canBuildBoth).describe('a release', () => {
   const tarball = `sallyport-${version}.tgz`;
   const archives = ['linux-x64', 'linux-arm64'].map((target) => `sallyport-${version}-${target}.tar.gz`);
   let folder = '';
