@@ -44,12 +44,9 @@ fetch() {
 case ${1-} in
   install)
     case ${INPUT_VERSION:-} in *[!0-9A-Za-z.-]*) die "version is invalid: $INPUT_VERSION" ;; esac
-    if [ -n "${INPUT_RELEASE:-}" ]; then
-      install_release
-    else
-      command -v npm >/dev/null || die 'npm is missing: use actions/setup-node first, or the input release'
-      npm install --global --prefix "$prefix" --no-audit --no-fund "sallyport@${INPUT_VERSION:-latest}"
-    fi
+    # SECURITY: no default. Sallyport is in no public registry, so its name there is anybody's.
+    [ -n "${INPUT_RELEASE:-}" ] || die 'the input release is missing: set it to the URL or folder of a release'
+    install_release
     echo "$prefix/bin" >>"${GITHUB_PATH:?}"
     "$prefix/bin/sally" setup --yes
     [ -n "${INPUT_IMAGE:-}" ] || "$prefix/bin/sally" image bootstrap --yes

@@ -243,7 +243,10 @@ when(realClients, canBuildBoth).describe('a release', () => {
     expect(await action('install', { INPUT_RELEASE: out, INPUT_VERSION: '9.9.9' })).toMatchObject({
       code: 2,
     });
-    expect(await action('install', { INPUT_VERSION: '1 --registry=x' })).toMatchObject({ code: 2 });
+    expect(await action('install', { INPUT_RELEASE: out, INPUT_VERSION: '1 --registry=x' })).toMatchObject({
+      code: 2,
+    });
+    expect(await action('install', {})).toMatchObject({ code: 2 });
   });
 
   it('[N23] is not made of a tree with changes, nor of a version without a changelog section', async () => {
