@@ -6,6 +6,7 @@
  */
 
 import { chmodSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { hasProgram, installDebianPackages, isRootOnDebian, must, root, run, whenChanged } from './steps.mjs';
 
@@ -159,15 +160,17 @@ async function declareTypes() {
 }
 
 async function makePorter() {
-  if (!hasProgram('make') && isRootOnDebian()) await installDebianPackages(['make'], 'to build porter');
-  if (!hasProgram('make')) {
+  const ready = () => hasProgram('make') && ['gcc', 'cc', 'clang'].some(hasProgram);
+  if (!ready() && isRootOnDebian())
+    await installDebianPackages(['make', 'gcc', 'libc6-dev'], 'to build porter');
+  if (!ready()) {
     console.error(
-      'sally: make is missing, and porter is built with it\nsally: install make and a C compiler, then try again',
+      'sally: porter is built with make and a C compiler, and one of them is missing\nsally: install make and gcc, then try again',
     );
     process.exit(1);
   }
   const quiet = { stdio: ['ignore', 'ignore', 'inherit'] };
-  const make = (...targets) => ['-s', '-C', 'porter', ...targets];
+  const make = (...targets) => ['-s', `-j${availableParallelism()}`, '-C', 'porter', ...targets];
   if (release) await must('make', make('amd64', 'arm64'), quiet);
   else {
     await must('make', make('native'), quiet);

@@ -26,7 +26,6 @@ import {
 const corePackages = ['make', 'bubblewrap', 'iproute2', 'python3'];
 const allPackages = [
   ...corePackages,
-  'musl-tools',
   'gcc-aarch64-linux-gnu',
   'libc6-dev-arm64-cross',
   'qemu-user-static',

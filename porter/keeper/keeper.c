@@ -19,7 +19,6 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -33,6 +32,8 @@
 
 #include "filter.h"
 
+/* Headers may not know it yet; it is the same on every architecture. */
+enum { NR_close_range = 436 };
 enum { DOOR = 3, STATUS = 4, FILTER = 5, FIRST_DATA = 10, MOST_DATA = 32, MOST_STAGED = 1000, MOST_MEMORY = 8, BACKLOG = 8 };
 
 static void say(const char *text) {
@@ -69,11 +70,9 @@ static char *number_text(char buffer[24], uint64_t number) {
 }
 
 static uint32_t read_id(const char **text) {
-  char *end;
-  errno = 0;
-  unsigned long long value = strtoull(*text, &end, 10);
-  if (errno != 0 || end == *text || value == 0 || value >= UINT32_MAX) misused("a user or a group is no number, or is root's");
-  *text = end;
+  uint64_t value = 0;
+  for (; **text >= '0' && **text <= '9' && value < UINT32_MAX; (*text)++) value = value * 10 + (uint64_t)(**text - '0');
+  if (value == 0 || value >= UINT32_MAX) misused("a user or a group is no number, or is root's");
   return (uint32_t)value;
 }
 
@@ -207,8 +206,8 @@ static void make_network(bool all_ports) {
 }
 
 static void close_others(unsigned data) {
-  if (syscall(SYS_close_range, FILTER + 1, FIRST_DATA - 1, 0) != 0 ||
-      syscall(SYS_close_range, FIRST_DATA + data, ~0u, 0) != 0) {
+  if (syscall(NR_close_range, FILTER + 1, FIRST_DATA - 1, 0) != 0 ||
+      syscall(NR_close_range, FIRST_DATA + data, ~0u, 0) != 0) {
     fail("close", "what is not bubblewrap's");
   }
 }

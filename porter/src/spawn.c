@@ -65,9 +65,9 @@ static int exec_search(char **argv, char **envp) {
 }
 
 void close_from(int first) {
-#ifdef SYS_close_range
-  if (syscall(SYS_close_range, (unsigned)first, ~0u, 0u) == 0) return;
-#endif
+  /* Headers may not know it yet; it is the same on every architecture. */
+  enum { NR_close_range = 436 };
+  if (syscall(NR_close_range, (unsigned)first, ~0u, 0u) == 0) return;
   struct rlimit limit;
   int end = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 65536 ? (int)limit.rlim_cur : 65536;
   for (int fd = first; fd < end; fd++) close(fd);
@@ -113,16 +113,11 @@ static bool anything_left(void) {
   return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-static pid_t porter, self;
+static pid_t porter;
 
 /* Where porter is PID 1 all processes end with it. Elsewhere a porter that was killed would leave its programs behind. */
 static void on_parent_gone(int signal_number) {
-  /* A program that has not begun yet still has this handler. */
-  if (getpid() != self) {
-    signal(signal_number, SIG_DFL);
-    raise(signal_number);
-    return;
-  }
+  (void)signal_number;
   /* Anybody inside may send this; only the death of the parent changes it. */
   if (getppid() == porter) return;
   for (;;) {
@@ -135,12 +130,19 @@ static void on_parent_gone(int signal_number) {
   }
 }
 
-static void end_with_porter(sigset_t *blocked) {
-  self = getpid();
+static void end_with_porter(void) {
   signal(SIGTERM, on_parent_gone);
-  sigdelset(blocked, SIGTERM);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != porter) _exit(0);
+}
+
+/* SIGTERM comes through only while a supervisor waits. Its handler takes memory, so it must not interrupt malloc; and a child
+ * of vfork has the same handler and the same stack. */
+static void let_stop(bool may_stop) {
+  sigset_t stop;
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGTERM);
+  sigprocmask(may_stop ? SIG_UNBLOCK : SIG_BLOCK, &stop, NULL);
 }
 
 /* Everything that does not depend on a request. Returns the errno for which no program may be started. */
@@ -150,8 +152,8 @@ static int become_supervisor(void) {
   /* Only what cannot be blocked ends a supervisor early; that is noticed by its socket, and answered. */
   sigset_t all;
   sigfillset(&all);
-  end_with_porter(&all);
   sigprocmask(SIG_SETMASK, &all, NULL);
+  end_with_porter();
   /* SECURITY: every program inherits it. The supervisor itself waits, talks to porter and lets go of what it traces, and
    * can do so with the same filter. */
   return seccomp_install();
@@ -185,6 +187,7 @@ static void supervise(const struct spawn *request, int failure) {
     _exit(0);
   }
   report(SPAWN_STARTED, pid, 0, NULL);
+  let_stop(true);
   for (;;) {
     int status;
     struct rusage usage;
@@ -195,6 +198,7 @@ static void supervise(const struct spawn *request, int failure) {
     else if (gone < 0 && errno == ECHILD) {
       /* Orphans come to a supervisor, so without a child it has no descendant at all. */
       report(SPAWN_OVER, 0, 0, NULL);
+      let_stop(false);
       return;
     }
   }
@@ -206,7 +210,9 @@ static void await_request(struct exec_wish *wish) {
   static const int places[FDS_GIVEN] = {FD_IN, FD_OUT, FD_ERR};
   int fds[FDS_GIVEN];
   size_t count = FDS_GIVEN;
+  let_stop(true);
   size_t length = kept_await(FD_REPORT, message, sizeof message, fds, &count);
+  let_stop(false);
   if (count != FDS_GIVEN || memcmp(fds, places, sizeof places) != 0) _exit(0);
   if (exec_wish_read(wish, message, (uint32_t)length) != 0) _exit(0);
 }

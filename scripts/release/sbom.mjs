@@ -1,6 +1,5 @@
 /** The parts of a release as CycloneDX 1.5: what npm installs, the Node of the archives, porter and its C library. */
 
-import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -60,7 +59,6 @@ function npmComponent({ name, version, license, integrity }) {
 function programComponents(file, version) {
   const bytes = readFileSync(file);
   const name = basename(file);
-  const library = libraryOf(bytes, name.replace(/^.*-/, ''));
   const compilers = bytes.toString('latin1').match(/GCC: \([^)]*\) [\d.]+|clang version [\d.]+/g) ?? [];
   const program = {
     type: 'application',
@@ -70,36 +68,12 @@ function programComponents(file, version) {
     licenses: [{ license: { id: 'Apache-2.0' } }],
     hashes: [{ alg: 'SHA-256', content: createHash('sha256').update(bytes).digest('hex') }],
     properties: [
-      { name: 'sallyport:linked-with', value: library['bom-ref'] },
+      // porter/runtime is the only library in them.
+      { name: 'sallyport:linked-with', value: 'none' },
       ...[...new Set(compilers)].map((value) => ({ name: 'sallyport:compiler', value })),
     ],
   };
-  return [program, library];
-}
-
-/** Which library it is, the program itself shows; which version, only the packages of the machine that built it. */
-function libraryOf(bytes, architecture) {
-  const isGlibc = bytes.includes('glibc');
-  const name = isGlibc ? 'glibc' : 'musl';
-  const packages = isGlibc ? [`libc6-dev-${architecture}-cross`, 'libc6-dev'] : ['musl-dev'];
-  const found = packages.map((one) => ({ one, version: debianVersion(one) })).find(({ version }) => version);
-  const known =
-    found === undefined
-      ? {}
-      : { version: found.version, purl: `pkg:deb/debian/${found.one}@${encodeURIComponent(found.version)}` };
-  return {
-    type: 'library',
-    'bom-ref': `${name}-${architecture}@${found?.version ?? 'unknown'}`,
-    name,
-    ...known,
-    licenses: [{ license: { id: isGlibc ? 'LGPL-2.1-or-later' : 'MIT' } }],
-  };
-}
-
-function debianVersion(name) {
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: dpkg-query has placeholders of its own
-  const { stdout, status } = spawnSync('dpkg-query', ['-W', '-f=${Version}', name], { encoding: 'utf8' });
-  return status === 0 && stdout !== '' ? stdout : undefined;
+  return [program];
 }
 
 function unique(components) {

@@ -1,9 +1,11 @@
 /** The arm64 porter is cross-compiled; under emulation it must do what the native one does. */
 
+import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { porterBinaryPath } from '../../src/porter/binary.ts';
 import { connectPorter, runIn, startPorter } from '../support/porter-child.ts';
+import { bytesOf, filesInFolder, gather } from '../support/porter-files.ts';
 import { commandExists, requirement } from '../support/requires.ts';
 
 const emulator = 'qemu-aarch64-static';
@@ -20,6 +22,25 @@ describe.runIf(ready)('the arm64 porter', () => {
     expect(porter.welcome.buildId).toMatch(/^[0-9a-f]{16}$/);
     await porter.ping();
     expect(await porter.list()).toEqual([]);
+  });
+
+  it('works on files', async () => {
+    const { files, at } = await filesInFolder(() => startPorter(['--exit-with-host'], wrapper, 'arm64'));
+    const content = randomBytes(300_000);
+    await files.mkdir(at('d', 'e'), { parents: true, mode: 0o750 });
+    await files.write(at('d', 'e', 'f'), content);
+    expect((await bytesOf(files.read(at('d', 'e', 'f')))).equals(content)).toBe(true);
+    expect(await files.stat(at('d', 'e'))).toMatchObject({ kind: 'directory', mode: 0o750 });
+    await files.symlink('f', at('d', 'e', 'link'));
+    expect((await files.readlink(at('d', 'e', 'link'))).toString()).toBe('f');
+    await files.rename(at('d', 'e', 'f'), at('d', 'e', 'g'));
+    expect((await gather(files.list(at('d', 'e')))).map(({ name }) => name.toString())).toEqual([
+      'g',
+      'link',
+    ]);
+    expect(await gather(files.getTree(at('d')))).toHaveLength(3);
+    await files.remove(at('d'), { recursive: true });
+    await expect(files.stat(at('d'))).rejects.toMatchObject({ code: 'file_not_found' });
   });
 
   it('runs no program where its filter cannot be installed', async () => {

@@ -25,8 +25,12 @@ export function startPorter(
   wrapper: readonly string[] = [],
   architecture: string = nativeArchitecture,
 ): PorterChild {
-  const [command = '', ...rest] = [...wrapper, porterBinaryPath(architecture), ...args];
-  const child = spawn(command, rest, {
+  return startProgram([...wrapper, porterBinaryPath(architecture), ...args]);
+}
+
+/** A porter that is somewhere else. */
+export function startProgram([command = '', ...args]: readonly string[]): PorterChild {
+  const child = spawn(command, args, {
     stdio: ['pipe', 'pipe', 'inherit'],
     env: { PATH: process.env['PATH'] ?? '' },
   });

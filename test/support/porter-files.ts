@@ -19,14 +19,14 @@ export interface FilesInFolder {
   readonly at: (...parts: readonly string[]) => string;
 }
 
-export async function filesInFolder(): Promise<FilesInFolder> {
+export async function filesInFolder(start: () => PorterChild = startPorter): Promise<FilesInFolder> {
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-files-'));
   onTestFinished(async () => {
     // An ordinary user cannot remove what is in a folder that it may not write to.
     await promisify(execFile)('chmod', ['-R', 'u+rwX', folder]);
     await rm(folder, { recursive: true, force: true });
   });
-  const child = startPorter();
+  const child = start();
   const porter = await connectPorter(child);
   return { files: porter.files, porter, child, folder, at: (...parts) => join(folder, ...parts) };
 }
