@@ -89,7 +89,7 @@ when(realClients, canBuildBoth).describe('a release', () => {
     const result = await home.sally(['run', '--image', testEngine().image, '--', 'id', '-un'], options);
     expect(result).toMatchObject({ code: 0, stdout: 'sally\n' });
     const removed = await home.sally(['uninstall', '--yes', '--purge'], options);
-    expect(removed).toMatchObject({ code: 0 });
+    expect(removed, removed.stderr).toMatchObject({ code: 0 });
     expect(existsSync(home.stateDir)).toBe(false);
     return removed.stdout + removed.stderr;
   }

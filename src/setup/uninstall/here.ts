@@ -80,7 +80,7 @@ export async function planUninstall(daemon: DaemonSide, options: UninstallOption
     ...(unseen === undefined ? {} : { unseen }),
     steps: [
       ...(unseen === undefined ? [] : [failingStep(unseen, owner)]),
-      ...sandboxes.map(({ name }) => step('sandbox', name, () => daemon.remove(name, options))),
+      ...sandboxes.map(({ name }) => step('sandbox', name, () => removeIfThere(daemon, name, options))),
       ...(await daemonSteps(daemon)),
       ...(connection === undefined ? [] : [await objectsStep(connection, owner, sandboxes)]),
       ...(engine.step === undefined ? [] : [engine.step]),
@@ -103,6 +103,19 @@ const step = (kind: string, name: string, run: () => Promise<void>, onlyAfterSuc
   run,
   onlyAfterSuccess,
 });
+
+/** The sandbox of a `sally run` that has just ended may be removed by the daemon itself after it was listed. */
+export async function removeIfThere(
+  daemon: Pick<DaemonSide, 'remove'>,
+  name: string,
+  options: { readonly force: boolean },
+): Promise<void> {
+  try {
+    await daemon.remove(name, options);
+  } catch (error) {
+    if (!isSallyportError(error, 'sandbox_not_found')) throw error;
+  }
+}
 
 /** Starts no daemon where there are no records of sandboxes. */
 async function lookAtSandboxes(

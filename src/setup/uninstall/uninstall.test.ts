@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { SallyportError } from '../../protocol/errors.ts';
+import { removeIfThere } from './here.ts';
 import { carryOut, type Step } from './plan.ts';
 import { removalLine, removeArchiveProgram } from './program-files.ts';
 import { listStateFiles, removeStateFiles } from './state-files.ts';
@@ -12,6 +13,18 @@ function folder(): string {
   onTestFinished(() => rmSync(path, { recursive: true, force: true }));
   return path;
 }
+
+describe('a sandbox that an uninstallation has listed', () => {
+  const options = { force: false };
+  const failing = (error: SallyportError) => ({ remove: () => Promise.reject(error) });
+
+  it('[N23] may be gone when its turn comes', async () => {
+    const gone = new SallyportError('sandbox_not_found', 'there is no sandbox x');
+    await expect(removeIfThere(failing(gone), 'x', options)).resolves.toBeUndefined();
+    const stuck = new SallyportError('engine_timeout', 'it is stuck');
+    await expect(removeIfThere(failing(stuck), 'x', options)).rejects.toBe(stuck);
+  });
+});
 
 describe('the steps of an uninstallation', () => {
   const done: string[] = [];
