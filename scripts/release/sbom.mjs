@@ -1,4 +1,4 @@
-/** The parts of a release as CycloneDX 1.5: what npm installs, the Node of the archives, porter and its C library. */
+/** The parts of a release as CycloneDX 1.5: what npm installs, the Node of the archives, porter and keeper. */
 
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ export function makeSbom({ version, license, lock, runtimes, programs, date, com
     ...npmComponent(runtime),
     description: `Node.js of the archive ${runtime.name.replace('node-', '')}`,
   }));
-  const binaries = programs.flatMap((file) => programComponents(file, version));
+  const binaries = programs.map((file) => programComponent(file, version));
   const components = unique([...packages, ...nodes, ...binaries]);
   return {
     $schema: 'http://cyclonedx.org/schema/bom-1.5.schema.json',
@@ -55,12 +55,12 @@ function npmComponent({ name, version, license, integrity }) {
   };
 }
 
-/** A static program, and the C library that is in it. */
-function programComponents(file, version) {
+/** A static program; porter/runtime is the only library in it. */
+function programComponent(file, version) {
   const bytes = readFileSync(file);
   const name = basename(file);
   const compilers = bytes.toString('latin1').match(/GCC: \([^)]*\) [\d.]+|clang version [\d.]+/g) ?? [];
-  const program = {
+  return {
     type: 'application',
     'bom-ref': `sallyport/${name}@${version}`,
     name,
@@ -68,12 +68,10 @@ function programComponents(file, version) {
     licenses: [{ license: { id: 'Apache-2.0' } }],
     hashes: [{ alg: 'SHA-256', content: createHash('sha256').update(bytes).digest('hex') }],
     properties: [
-      // porter/runtime is the only library in them.
       { name: 'sallyport:linked-with', value: 'none' },
       ...[...new Set(compilers)].map((value) => ({ name: 'sallyport:compiler', value })),
     ],
   };
-  return [program];
 }
 
 function unique(components) {
