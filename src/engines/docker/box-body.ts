@@ -1,6 +1,7 @@
 /** A box in the Engine API's words. Pure: `sally explain` and the tests read what the engine would be sent. */
 
 import { type BoxMount, type BoxRequest, boxHostname, porterMount, porterPath } from '../../protocol/box.ts';
+import { cpuQuota } from './cpu-quota.ts';
 import { nowhereDns } from './network-traits.ts';
 import type { ContainerBody, HostConfigBody, MountBody } from './types.ts';
 
@@ -64,7 +65,7 @@ export function boxBody(
       Memory: limits.memoryBytes,
       // Equal to Memory: no swap on top of the limit.
       MemorySwap: limits.memoryBytes,
-      NanoCpus: Math.round(limits.cpus * 1e9),
+      ...cpuQuota(limits.cpus),
       PidsLimit: limits.pids,
       ShmSize: limits.shmBytes,
       IpcMode: 'private',

@@ -1,6 +1,7 @@
 /** The container of a service in the Engine API's words. Pure. */
 
 import type { ServiceRequest } from '../../protocol/box.ts';
+import { cpuQuota } from './cpu-quota.ts';
 import { type NetworkTraits, nowhereDns } from './network-traits.ts';
 import type { ContainerBody } from './types.ts';
 
@@ -29,7 +30,7 @@ export function serviceBody(
       Privileged: false,
       Memory: limits.memoryBytes,
       MemorySwap: limits.memoryBytes,
-      NanoCpus: Math.round(limits.cpus * 1e9),
+      ...cpuQuota(limits.cpus),
       PidsLimit: limits.pids,
       ShmSize: limits.shmBytes,
       IpcMode: 'private',

@@ -24,7 +24,8 @@ export interface HostConfigBody {
   readonly Privileged?: false;
   readonly Memory?: number;
   readonly MemorySwap?: number;
-  readonly NanoCpus?: number;
+  readonly CpuPeriod?: number;
+  readonly CpuQuota?: number;
   readonly PidsLimit?: number;
   readonly ShmSize?: number;
   readonly Tmpfs?: Readonly<Record<string, string>>;
