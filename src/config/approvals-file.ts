@@ -1,9 +1,12 @@
-/** `approvals.json` in the state folder: which project files were approved. Readable for its owner alone, replaced as a whole. */
+/**
+ * `approvals.json` in the state folder: which project files were approved. Readable for its owner alone, replaced as a whole,
+ * and changed by one process at a time.
+ */
 
-import { randomBytes } from 'node:crypto';
-import { chmod, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { FileLockError, withFileLock } from '../lib/file-lock.ts';
 import { SallyportError } from '../protocol/errors.ts';
 
 const mostApprovals = 1000;
@@ -22,28 +25,40 @@ export async function isApproved(stateDir: string, fingerprint: string): Promise
   return (await load(stateDir)).approvals.some((approval) => approval.fingerprint === fingerprint);
 }
 
+interface Approved {
+  readonly fingerprint: string;
+  readonly folder: string;
+}
+
 /** The oldest are forgotten beyond a thousand. */
-export async function rememberApproval(
-  stateDir: string,
-  { fingerprint, folder }: { readonly fingerprint: string; readonly folder: string },
-  now: Date,
-): Promise<void> {
+export async function rememberApproval(stateDir: string, approved: Approved, now: Date): Promise<void> {
+  await mkdir(stateDir, { recursive: true, mode: 0o700 });
+  const lock = `${pathIn(stateDir)}.lock`;
+  try {
+    await withFileLock(lock, () => add(stateDir, approved, now));
+  } catch (error) {
+    if (!(error instanceof FileLockError)) throw error;
+    throw new SallyportError('state_failed', error.message, { details: { path: lock }, cause: error });
+  }
+}
+
+/** The caller holds the lock. */
+async function add(stateDir: string, { fingerprint, folder }: Approved, now: Date): Promise<void> {
   const others = (await load(stateDir)).approvals.filter((approval) => approval.fingerprint !== fingerprint);
   const approvals = [...others, { fingerprint, folder, approved_at: now.toISOString() }].slice(
     -mostApprovals,
   );
-  await mkdir(stateDir, { recursive: true, mode: 0o700 });
   const file = pathIn(stateDir);
-  const next = `${file}.${randomBytes(6).toString('hex')}`;
+  const next = `${file}.new`;
   try {
-    const handle = await open(next, 'wx', 0o600);
+    const handle = await open(next, 'w', 0o600);
     try {
+      await handle.chmod(0o600);
       await handle.writeFile(`${JSON.stringify({ version: 1, approvals } satisfies Approvals, null, 2)}\n`);
       await handle.sync();
     } finally {
       await handle.close();
     }
-    await chmod(next, 0o600);
     await rename(next, file);
   } catch (error) {
     await rm(next, { force: true });

@@ -1,10 +1,13 @@
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { WebSocket } from 'ws';
+import { bundleProgram } from '../../test/support/child-program.ts';
 import { ask, littleDaemon } from '../../test/support/little-daemon.ts';
+import { temporaryFolder } from '../../test/support/little-engine.ts';
+import { startWriters } from '../../test/support/shared-writers.ts';
 import { isOwnHost, provideToken, readListenAddress } from './auth.ts';
 
 const token = 'a'.repeat(43);
@@ -55,6 +58,20 @@ describe('the token', () => {
     expect((await stat(path)).mode & 0o777).toBe(0o600);
     expect(await provideToken(path)).toBe(first);
     expect((await readFile(path, 'utf8')).trim()).toBe(first);
+  });
+
+  it.each([
+    ['is not there', undefined],
+    ['is empty', ''],
+  ])('is the same for daemons that start at once where the file %s', async (_how, content) => {
+    const { outfile } = await bundleProgram('./shared-writer.ts');
+    const folder = temporaryFolder();
+    if (content !== undefined) await writeFile(join(folder, 'token'), content);
+    const children = await startWriters(outfile, Array(5).fill({ kind: 'token', folder, who: '', count: 1 }));
+    for (const child of children) child.go();
+    const tokens = await Promise.all(children.map(async (child) => (await child.lines())[0]));
+    expect(new Set(tokens)).toEqual(new Set([await provideToken(join(folder, 'token'))]));
+    expect(await readdir(folder)).toEqual(['token']);
   });
 });
 

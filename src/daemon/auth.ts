@@ -4,10 +4,11 @@
  */
 
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { chmod, open, readFile } from 'node:fs/promises';
+import { chmod, open, readFile, rename } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { SallyportError } from '../protocol/errors.ts';
+import { withStateLock } from '../store/state-lock.ts';
 
 export type Authenticate = (request: IncomingMessage) => void;
 
@@ -47,18 +48,17 @@ export function isOwnHost(header: string): boolean {
   return name === 'localhost' || isIP(name) !== 0;
 }
 
-/** The token of this state folder; made when it is first needed. */
+/** The token at this path; made when it is first needed. Daemons that start at the same time get the same one. */
 export async function provideToken(path: string): Promise<string> {
-  const kept = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return undefined;
-    throw error;
-  });
-  if (kept !== undefined && kept.trim() !== '') {
-    await chmod(path, 0o600);
-    return kept.trim();
-  }
+  return (await readToken(path)) ?? (await withStateLock(`${path}.lock`, () => makeToken(path)));
+}
+
+async function makeToken(path: string): Promise<string> {
+  const made = await readToken(path);
+  if (made !== undefined) return made;
   const token = randomBytes(32).toString('base64url');
-  const file = await open(path, 'w', 0o600);
+  const next = `${path}.new`;
+  const file = await open(next, 'w', 0o600);
   try {
     await file.chmod(0o600);
     await file.writeFile(`${token}\n`);
@@ -66,7 +66,19 @@ export async function provideToken(path: string): Promise<string> {
   } finally {
     await file.close();
   }
+  // A reader without the lock finds all of it or nothing.
+  await rename(next, path);
   return token;
+}
+
+async function readToken(path: string): Promise<string | undefined> {
+  const kept = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return '';
+    throw error;
+  });
+  if (kept.trim() === '') return undefined;
+  await chmod(path, 0o600);
+  return kept.trim();
 }
 
 export interface ListenAddress {

@@ -13,6 +13,7 @@ const blockBytes = 64 * 1024;
 export class AppendFile {
   readonly path: string;
   readonly #fd: number;
+  readonly #inode: number;
   #bytes: number;
   #closed = false;
 
@@ -24,7 +25,9 @@ export class AppendFile {
       throw stateFailure('opening a file', path, cause);
     }
     try {
-      this.#bytes = cutTornTail(this.#fd);
+      const { ino, size } = fstatSync(this.#fd);
+      this.#inode = ino;
+      this.#bytes = cutTornTail(this.#fd, size);
     } catch (cause) {
       closeSync(this.#fd);
       throw stateFailure('repairing a file', path, cause);
@@ -34,6 +37,37 @@ export class AppendFile {
   /** What is in it, in whole lines. */
   get bytes(): number {
     return this.#bytes;
+  }
+
+  /** It is not given to another file while this one is open. */
+  get inode(): number {
+    return this.#inode;
+  }
+
+  /**
+   * Lines that another process appended since; what a killed one left of a line is cut off. The caller holds a lock that all
+   * writers take. Undefined: the file is shorter than it was, or grew by more than `mostBytes`.
+   */
+  readOn(mostBytes: number): readonly string[] | undefined {
+    try {
+      const { size } = fstatSync(this.#fd);
+      if (size < this.#bytes || size - this.#bytes > mostBytes) return undefined;
+      const data = readRange(this.#fd, this.#bytes, size);
+      const whole = data.lastIndexOf(newline) + 1;
+      if (this.#bytes + whole < size) ftruncateSync(this.#fd, this.#bytes + whole);
+      this.#bytes += whole;
+      return linesIn(data.subarray(0, whole));
+    } catch (cause) {
+      throw stateFailure('reading new lines', this.path, cause);
+    }
+  }
+
+  lines(): readonly string[] {
+    try {
+      return linesIn(readRange(this.#fd, 0, this.#bytes));
+    } catch (cause) {
+      throw stateFailure('reading lines', this.path, cause);
+    }
   }
 
   /** In the file when it returns. `line` has no newline of its own. */
@@ -64,6 +98,20 @@ export class AppendFile {
   }
 }
 
+function readRange(fd: number, from: number, to: number): Buffer {
+  const data = Buffer.allocUnsafe(to - from);
+  let done = 0;
+  while (done < data.length) {
+    const got = readSync(fd, data, done, data.length - done, from + done);
+    if (got === 0) break;
+    done += got;
+  }
+  return data.subarray(0, done);
+}
+
+/** `data` ends with a newline, or is empty. */
+const linesIn = (data: Buffer): readonly string[] => data.toString('utf8').split('\n').slice(0, -1);
+
 /** As nearly every file does, so that it costs next to nothing to ask. */
 function endsWithNewline(fd: number, size: number): boolean {
   const last = Buffer.allocUnsafe(1);
@@ -71,8 +119,7 @@ function endsWithNewline(fd: number, size: number): boolean {
 }
 
 /** Returns the size without the unfinished last line. */
-function cutTornTail(fd: number): number {
-  const size = fstatSync(fd).size;
+function cutTornTail(fd: number, size: number): number {
   if (size === 0 || endsWithNewline(fd, size)) return size;
   const block = Buffer.alloc(Math.min(size, blockBytes));
   let end = size;

@@ -6,7 +6,7 @@
  */
 
 import { hash } from 'node:crypto';
-import { closeSync, fstatSync, openSync, readFileSync, readSync, writeSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readFileSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { errno, stateFailure } from './state-failure.ts';
 import { fileMode } from './state-folder.ts';
@@ -28,6 +28,8 @@ export interface Head {
 
 export const auditFolder = (stateDir: string): string => join(stateDir, 'audit');
 export const auditPath = (stateDir: string): string => join(auditFolder(stateDir), 'audit.jsonl');
+/** Held by the process that writes to the log, for the length of one line. */
+export const auditLockPath = (stateDir: string): string => join(stateDir, 'audit.lock');
 /** Beside the folder: it is not removed with it. */
 export const headPath = (stateDir: string): string => join(stateDir, 'audit-head');
 
@@ -61,31 +63,16 @@ export function readHead(path: string): Head | undefined {
 }
 
 /** Always of one length and written over in place by one call: after a crash it is the old one or the new one. */
-export class HeadFile {
-  readonly #path: string;
-  readonly #fd: number;
-
-  constructor(path: string) {
-    this.#path = path;
+export function writeHead(path: string, head: Head): void {
+  try {
+    const fd = openSync(path, constants.O_WRONLY | constants.O_CREAT, fileMode);
     try {
-      // Made if it is missing, and never cut: 'r+' alone does not make it.
-      closeSync(openSync(path, 'a', fileMode));
-      this.#fd = openSync(path, 'r+');
-    } catch (cause) {
-      throw stateFailure('opening the head of the audit log', path, cause);
+      writeSync(fd, encodeHead(head), 0);
+    } finally {
+      closeSync(fd);
     }
-  }
-
-  write(head: Head): void {
-    try {
-      writeSync(this.#fd, encodeHead(head), 0);
-    } catch (cause) {
-      throw stateFailure('writing the head of the audit log', this.#path, cause);
-    }
-  }
-
-  close(): void {
-    closeSync(this.#fd);
+  } catch (cause) {
+    throw stateFailure('writing the head of the audit log', path, cause);
   }
 }
 

@@ -1,4 +1,4 @@
-/** Reads the audit log, also while a daemon writes it and on a machine whose engine is gone, and tells whether all of it is there. */
+/** Reads the audit log, also while daemons write it and on a machine whose engine is gone, and tells whether all of it is there. */
 
 import { closeSync, createReadStream, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -64,7 +64,8 @@ export async function verifyAudit(stateDir: string, noted?: string): Promise<Aud
       continue;
     }
     if (last === undefined) {
-      const first = before?.first ?? 1;
+      // Read when the files are open: a rotation that drops lines says so before it does.
+      const first = Math.max(before?.first ?? 1, readHead(headPath(stateDir))?.first ?? 1);
       if (link.n > first) tell(`lines ${first} to ${link.n - 1} are missing`, place);
       else if (link.n === 1 && link.prev !== genesis) tell('is not the first line that was written', place);
     } else if (link.n > last.n + 1) tell(`lines ${last.n + 1} to ${link.n - 1} are missing before it`, place);
@@ -122,16 +123,17 @@ function endsWithNewline(fd: number, at: number): boolean {
 
 /** All of them as they are at one moment, oldest first: a rotation while they are opened is noticed. */
 function openAll(path: string) {
+  const ages = Array.from({ length: auditRotation.keep }, (_, age) => auditRotation.keep - 1 - age);
+  const inodes = (): string => ages.map((age) => inode(agedPath(path, age))).join(' ');
   for (;;) {
-    const before = inode(path);
-    const ages = Array.from({ length: auditRotation.keep }, (_, age) => auditRotation.keep - 1 - age);
+    const before = inodes();
     const files = ages.flatMap((age) => {
       const fd = openIfThere(agedPath(path, age));
       return fd === undefined
         ? []
         : [{ fd, name: agedPath('audit.jsonl', age), end: fstatSync(fd).size - 1 }];
     });
-    if (inode(path) === before) return files;
+    if (inodes() === before) return files;
     for (const { fd } of files) closeSync(fd);
   }
 }

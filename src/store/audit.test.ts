@@ -1,8 +1,12 @@
 import { existsSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { bundleProgram } from '../../test/support/child-program.ts';
 import { temporaryFolder } from '../../test/support/little-engine.ts';
-import { AuditFile } from './audit.ts';
+import { startWriters } from '../../test/support/shared-writers.ts';
+import { withFileLock } from '../lib/file-lock.ts';
+import type { AuditLineView } from '../protocol/audit.ts';
+import { AuditFile, auditRotation } from './audit.ts';
 import { readAudit, verifyAudit } from './audit-reader.ts';
 
 const small = { maxBytes: 1200, keep: 3 };
@@ -37,11 +41,14 @@ async function problems(stateDir: string): Promise<readonly string[]> {
   return verdict.problems.map(({ place, text }) => (place === undefined ? text : `${place} ${text}`));
 }
 
-async function numbers(stateDir: string): Promise<readonly number[]> {
-  const found: number[] = [];
-  for await (const { n } of readAudit(stateDir)) found.push(n);
+async function linesOf(stateDir: string): Promise<readonly AuditLineView[]> {
+  const found: AuditLineView[] = [];
+  for await (const line of readAudit(stateDir)) found.push(line);
   return found;
 }
+
+const numbers = async (stateDir: string): Promise<readonly number[]> =>
+  (await linesOf(stateDir)).map(({ n }) => n);
 
 describe('[C7] the audit log', () => {
   it('is whole as it was written, over rotations and many writers', async () => {
@@ -184,5 +191,165 @@ describe('[C7] the audit log', () => {
       ok: false,
       problems: [{ text: `no line has the hash ${noted?.hash}` }],
     });
+  });
+});
+
+describe('[C7] the audit log of several processes', () => {
+  const plan = (folder: string, who: string) => ({ kind: 'audit', folder, who, count: 200 }) as const;
+  const writers = ['a', 'b', 'c', 'd'];
+
+  it('is one chain with every line of every process', async () => {
+    const { outfile } = await bundleProgram('./shared-writer.ts');
+    const stateDir = temporaryFolder();
+    const children = await startWriters(
+      outfile,
+      writers.map((who) => plan(stateDir, who)),
+    );
+    for (const child of children) child.go();
+    await Promise.all(children.map((child) => child.lines()));
+    expect(await verifyAudit(stateDir)).toMatchObject({ ok: true, lines: writers.length * 200 });
+    const lines = await linesOf(stateDir);
+    for (const who of writers) {
+      const own = lines.filter(({ sandbox }) => sandbox === who);
+      expect(own.map(({ reason }) => Number(reason))).toEqual(Array.from({ length: 200 }, (_, at) => at + 1));
+    }
+    expect(readFileSync(head(stateDir), 'utf8')).toMatch(/^0+800 /);
+    expect(readdirSync(stateDir).sort()).toEqual(['audit', 'audit-head']);
+  });
+
+  it('is one chain over rotations', async () => {
+    const { outfile } = await bundleProgram('./shared-writer.ts');
+    const stateDir = temporaryFolder();
+    const children = await startWriters(
+      outfile,
+      writers.map((who) => ({ ...plan(stateDir, who), rotation: small })),
+    );
+    for (const child of children) child.go();
+    await Promise.all(children.map((child) => child.lines()));
+    expect(await problems(stateDir)).toEqual([]);
+    expect((await numbers(stateDir)).at(-1)).toBe(writers.length * 200);
+  });
+
+  it.each([
+    ['without rotations', undefined],
+    ['over rotations', small],
+  ])('is whole after one of them was killed at any point, %s', async (_how, rotation) => {
+    const { outfile } = await bundleProgram('./shared-writer.ts');
+    const stateDir = temporaryFolder();
+    const limits = rotation === undefined ? {} : { rotation };
+    const lasting = await startWriters(outfile, [{ ...plan(stateDir, 'lasting'), ...limits }]);
+    const victims = await startWriters(
+      outfile,
+      Array.from({ length: 8 }, (_, at) => ({ kind: 'audit', folder: stateDir, who: `v${at}`, ...limits })),
+    );
+    for (const child of [...lasting, ...victims]) child.go();
+    const lines = await Promise.all([
+      ...lasting.map((child) => child.lines()),
+      ...victims.map((child) => child.lines(1 + Math.floor(Math.random() * 100))),
+    ]);
+    const last = new AuditFile(stateDir, rotation);
+    last.append(entry(1));
+    last.close();
+    expect(await problems(stateDir)).toEqual([]);
+    const kept = await numbers(stateDir);
+    const acknowledged = lines.reduce((sum, { length }) => sum + length, 0);
+    // Each victim may have written one more than it could say.
+    expect(kept.at(-1)).toBeGreaterThan(acknowledged);
+    expect(kept.at(-1)).toBeLessThanOrEqual(acknowledged + 1 + victims.length);
+    if (rotation === undefined) expect(kept).toEqual(kept.map((_, at) => at + 1));
+    expect(readdirSync(stateDir).sort()).toEqual(['audit', 'audit-head']);
+  });
+
+  it('goes on after the lines of another writer, over any number of rotations', async () => {
+    const stateDir = temporaryFolder();
+    const [one, two] = [new AuditFile(stateDir, small), new AuditFile(stateDir, small)];
+    let number = 0;
+    for (let ahead = 0; ahead < 20; ahead++) {
+      one.append(entry(++number));
+      for (let line = 0; line < ahead; line++) two.append(entry(++number));
+      expect(await problems(stateDir)).toEqual([]);
+    }
+    two.close();
+    one.close();
+    expect(await problems(stateDir)).toEqual([]);
+    expect((await numbers(stateDir)).at(-1)).toBe(number);
+  });
+
+  it('goes on after more lines of another writer than it reads one by one', async () => {
+    const stateDir = temporaryFolder();
+    const [one, two] = [new AuditFile(stateDir), new AuditFile(stateDir)];
+    one.append(entry(1));
+    const long = { ...entry(2), reason: 'x'.repeat(300_000) };
+    for (let line = 0; line < 5; line++) two.append(long);
+    one.append(entry(7));
+    two.close();
+    one.close();
+    expect(await problems(stateDir)).toEqual([]);
+    expect(await numbers(stateDir)).toEqual([1, 2, 3, 4, 5, 6, 7]);
+  });
+
+  it('cuts off what a killed writer left of a line', async () => {
+    const stateDir = temporaryFolder();
+    const file = new AuditFile(stateDir);
+    onTestFinished(() => file.close());
+    file.append(entry(1));
+    writeFileSync(log(stateDir), '{"n":2,"prev":"', { flag: 'a' });
+    file.append(entry(2));
+    expect(await problems(stateDir)).toEqual([]);
+    expect(await numbers(stateDir)).toEqual([1, 2]);
+  });
+
+  it.each<[string, (stateDir: string) => void]>([
+    ['a cut', (dir) => truncateSync(log(dir), 10)],
+    ['a removed file', (dir) => rmSync(log(dir))],
+    ['the removed folder', (dir) => rmSync(join(dir, 'audit'), { recursive: true })],
+    ['a line of nobody', (dir) => writeFileSync(log(dir), '{"n":3}\n', { flag: 'a' })],
+    ['another log', (dir) => edit(log(dir), (lines) => lines.map((line) => line.replace('"1"', '"one"')))],
+  ])(
+    'has %s on record when an open writer goes on, once for each that knows better',
+    async (_what, damage) => {
+      const stateDir = temporaryFolder();
+      const [one, two] = [new AuditFile(stateDir), new AuditFile(stateDir)];
+      one.append(entry(1));
+      two.append(entry(2));
+      damage(stateDir);
+      for (let number = 3; number < 9; number++) (number % 2 === 0 ? one : two).append(entry(number));
+      two.close();
+      one.close();
+      const records = (await linesOf(stateDir)).filter(({ type }) => type === 'audit');
+      expect(records.length).toBeGreaterThanOrEqual(1);
+      expect(records.length).toBeLessThanOrEqual(2);
+      expect(await problems(stateDir)).not.toEqual([]);
+    },
+  );
+
+  it('has lines on record that another writer wrote and that are gone', async () => {
+    const stateDir = temporaryFolder();
+    const [one, two] = [new AuditFile(stateDir), new AuditFile(stateDir)];
+    one.append(entry(1));
+    const before = readFileSync(log(stateDir));
+    two.append(entry(2));
+    two.append(entry(3));
+    two.close();
+    truncateSync(log(stateDir), before.length);
+    one.append(entry(4));
+    one.close();
+    expect((await problems(stateDir)).join('\n')).toMatch(/the log ended with line 2, its head says 3/);
+  });
+
+  it('refuses a line at the limit of the lock, and names who holds it', async () => {
+    const stateDir = temporaryFolder();
+    const file = new AuditFile(stateDir, auditRotation, 20);
+    onTestFinished(() => file.close());
+    await withFileLock(join(stateDir, 'audit.lock'), async () => {
+      expect(() => file.append(entry(1))).toThrow(
+        expect.objectContaining({
+          code: 'state_failed',
+          details: { path: join(stateDir, 'audit.lock'), pid: process.pid },
+        }),
+      );
+    });
+    file.append(entry(1));
+    expect(await numbers(stateDir)).toEqual([1]);
   });
 });

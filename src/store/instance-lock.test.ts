@@ -7,8 +7,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { bundleProgram } from '../../test/support/child-program.ts';
 import { temporaryFolder } from '../../test/support/little-engine.ts';
 import type { LockAnswer } from '../../test/support/lock-taker.ts';
+import { processStart } from '../lib/process-start.ts';
 import { takeLock } from './instance-lock.ts';
-import { processStart } from './process-identity.ts';
 
 interface Taker {
   readonly child: ChildProcessWithoutNullStreams;

@@ -9,7 +9,7 @@
 import { randomBytes } from 'node:crypto';
 import { linkSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { processStart } from './process-identity.ts';
+import { processStart } from '../lib/process-start.ts';
 import { errno, stateFailure } from './state-failure.ts';
 import { fileMode, provideStateFolder } from './state-folder.ts';
 

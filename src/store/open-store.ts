@@ -23,6 +23,8 @@ import { errno, stateFailure } from './state-failure.ts';
 import { provideStateFolder } from './state-folder.ts';
 
 export interface StoreOptions {
+  /** Of the audit, which the daemons of all engines share. Absent: the same folder. */
+  readonly auditDir?: string;
   /** A record could not be understood, and was moved aside. */
   readonly onBroken?: (broken: BrokenRecord) => void;
   /** An exec that ended long ago is forgotten, with its output. */
@@ -51,7 +53,7 @@ class Store implements SandboxStore {
     this.#options = options;
     this.events = new EventLogFiles(join(stateDir, 'events'));
     this.#records = new Records(join(stateDir, 'sandboxes'));
-    this.#audit = new AuditFile(stateDir);
+    this.#audit = new AuditFile(options.auditDir ?? stateDir);
   }
 
   async load(): Promise<readonly SandboxRecord[]> {

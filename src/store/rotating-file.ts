@@ -13,21 +13,21 @@ export interface Rotation {
 export class RotatingFile {
   readonly #path: string;
   readonly #rotation: Rotation;
-  readonly #beforeRotation: () => void;
   /** None after a rotation that failed half-way; the next line tries again. */
   #file: AppendFile | undefined;
 
-  /** `beforeRotation` is called while every file is still there. */
-  constructor(path: string, rotation: Rotation, beforeRotation: () => void = () => {}) {
+  constructor(path: string, rotation: Rotation) {
     this.#path = path;
     this.#rotation = rotation;
-    this.#beforeRotation = beforeRotation;
     this.#file = new AppendFile(path);
   }
 
   append(line: string): void {
     const full = this.#rotation.maxBytes - Buffer.byteLength(line);
-    if (this.#file && this.#file.bytes > 0 && this.#file.bytes >= full) this.#rotate();
+    if (this.#file && this.#file.bytes > 0 && this.#file.bytes >= full) {
+      this.close();
+      ageFiles(this.#path, this.#rotation.keep);
+    }
     this.#file ??= new AppendFile(this.#path);
     this.#file.append(line);
   }
@@ -36,21 +36,15 @@ export class RotatingFile {
     this.#file?.close();
     this.#file = undefined;
   }
+}
 
-  #rotate(): void {
-    this.#beforeRotation();
-    this.close();
-    const { keep } = this.#rotation;
-    try {
-      rmSync(this.#aged(keep - 1), { force: true });
-      for (let age = keep - 2; age >= 0; age--) moveIfThere(this.#aged(age), this.#aged(age + 1));
-    } catch (cause) {
-      throw stateFailure('rotating a file', this.#path, cause);
-    }
-  }
-
-  #aged(age: number): string {
-    return agedPath(this.#path, age);
+/** The oldest goes, every other one becomes older. */
+export function ageFiles(path: string, keep: number): void {
+  try {
+    rmSync(agedPath(path, keep - 1), { force: true });
+    for (let age = keep - 2; age >= 0; age--) moveIfThere(agedPath(path, age), agedPath(path, age + 1));
+  } catch (cause) {
+    throw stateFailure('rotating a file', path, cause);
   }
 }
 

@@ -1,7 +1,9 @@
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { bundleProgram } from '../../test/support/child-program.ts';
+import { startWriters } from '../../test/support/shared-writers.ts';
 import type { SecretBinding } from '../protocol/secrets.ts';
 import { GateKeyFiles } from './gate-keys.ts';
 import { openSecrets } from './secrets.ts';
@@ -110,6 +112,51 @@ describe('secrets on disk', () => {
     expect(() => secrets.list()).toThrow(/cannot be understood/);
     await expect(secrets.set('x', { binding, value })).rejects.toThrow(/cannot be understood/);
     expect(readFileSync(join(at, 'secrets.json'), 'utf8')).toBe(text);
+  });
+});
+
+describe('secrets that several processes share', () => {
+  it('[R8] are all kept when processes set different ones at once', async () => {
+    const { outfile } = await bundleProgram('./shared-writer.ts');
+    const at = folder();
+    const writers = ['a', 'b', 'c'];
+    const children = await startWriters(
+      outfile,
+      writers.map((who) => ({ kind: 'secrets', folder: at, who, count: 25 })),
+    );
+    for (const child of children) child.go();
+    await Promise.all(children.map((child) => child.lines()));
+    const secrets = openSecrets(at);
+    expect(secrets.list()).toHaveLength(75);
+    for (const who of writers) expect(await secrets.value(`${who}-25`)).toBe(`value-of-${who}-25`);
+    expect(readdirSync(at)).toEqual(['secrets.json']);
+  });
+
+  it('[R8] are seen as another process left them, and a value that it replaced is forgotten', async () => {
+    const at = folder();
+    const [one, two] = [openSecrets(at), openSecrets(at)];
+    expect([one.list(), two.list()]).toEqual([[], []]);
+    await one.set('ci', { binding, command: ['echo', 'first-value-0123'] });
+    await one.set('other', { binding, command: ['sh', '-c', `echo x >> ${at}/runs; echo other-value-0123`] });
+    expect(await two.value('ci')).toBe('first-value-0123');
+    expect(await two.value('other')).toBe('other-value-0123');
+    await one.set('ci', { command: ['echo', 'second-value-012'] });
+    expect(await two.value('ci')).toBe('second-value-012');
+    // What did not change is still known.
+    expect(await two.value('other')).toBe('other-value-0123');
+    expect(readFileSync(join(at, 'runs'), 'utf8')).toBe('x\n');
+    await two.remove('ci');
+    await expect(one.value('ci')).rejects.toMatchObject({ code: 'secret_not_found' });
+    await expect(one.remove('ci')).rejects.toMatchObject({ code: 'secret_not_found' });
+  });
+
+  it('[R8] keep the change of another process to the same secret', async () => {
+    const at = folder();
+    const [one, two] = [openSecrets(at), openSecrets(at)];
+    await one.set('ci', { binding, value, budget: 1 });
+    await Promise.all([one.set('ci', { budget: 7 }), two.set('ci', { value: 'rotated-value-4567' })]);
+    expect([one.budget('ci'), await one.value('ci')]).toEqual([7, 'rotated-value-4567']);
+    expect([two.budget('ci'), await two.value('ci')]).toEqual([7, 'rotated-value-4567']);
   });
 });
 

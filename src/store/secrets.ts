@@ -2,11 +2,15 @@
  * Secrets of the host: `secrets.json` in the state folder, for its owner alone, replaced as a whole. A value is in it, or in an
  * item of the keyring that it names; one that is in the keyring is never looked for elsewhere. A value leaves this module by
  * `value` and nothing else, for the gate; it is in no list, no error and no log.
+ *
+ * Several processes share the file. A change is made to the file as it is then, under its lock; a call for a secret reads the file
+ * again when another process replaced it. Keyrings and commands, which may wait for a person, are asked without the lock.
  */
 
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { Serial } from '../lib/serial.ts';
 import { SallyportError } from '../protocol/errors.ts';
@@ -25,6 +29,7 @@ import { RecentValues } from './recent-values.ts';
 import { runSecretCommand } from './secret-command.ts';
 import { errno, stateFailure } from './state-failure.ts';
 import { replaceFile } from './state-folder.ts';
+import { withStateLock } from './state-lock.ts';
 
 const usualTtlMs = 300_000;
 /** A value that was changed by other programs counts after this long. */
@@ -54,12 +59,24 @@ const fileSchema = z.strictObject({ version: z.literal(1), secrets: z.record(sec
 
 /** Where the text of all secrets is kept: a file, or whatever else a machine has for it. */
 export interface SecretVault {
+  /** Another one after each change, of whatever process. */
+  version(): string;
   read(): string | undefined;
   write(text: string): void;
+  /** Runs `change` while no other process does this. */
+  exclusively<T>(change: () => T): Promise<T>;
 }
 
 export function fileVault(path: string): SecretVault {
   return {
+    version: () => {
+      try {
+        const facts = statSync(path, { bigint: true, throwIfNoEntry: false });
+        return facts === undefined ? '' : `${facts.ino} ${facts.size} ${facts.mtimeNs} ${facts.ctimeNs}`;
+      } catch (cause) {
+        throw stateFailure('reading the secrets', path, cause);
+      }
+    },
     read: () => {
       try {
         return readFileSync(path, 'utf8');
@@ -70,6 +87,7 @@ export function fileVault(path: string): SecretVault {
     },
     // The mode is that of the temporary file, which takes the place of the old one.
     write: (text) => replaceFile(path, text),
+    exclusively: (change) => withStateLock(`${path}.lock`, async () => change()),
   };
 }
 
@@ -98,7 +116,9 @@ export class Secrets {
   readonly #ask: AskService | undefined;
   readonly #recent = new RecentValues();
   readonly #changes = new Serial();
-  #loaded: Map<string, StoredSecret> | undefined;
+  #loaded: ReadonlyMap<string, StoredSecret> = new Map();
+  /** Of what is loaded; undefined: read again. */
+  #version: string | undefined;
 
   constructor(vault: SecretVault, now: () => Date, keyring?: Keyring, ask?: AskService) {
     this.#vault = vault;
@@ -139,7 +159,28 @@ export class Secrets {
   }
 
   async #set(name: string, change: SecretChange): Promise<KeptSecret> {
-    const before = this.#all().get(name);
+    for (;;) {
+      const before = this.#all().get(name);
+      const secret = await this.#changed(name, change, before);
+      const isNewItem = secret.keyring !== before?.keyring;
+      const isKept = await this.#replace(name, before, secret).catch(async (error: unknown) => {
+        if (isNewItem) await this.#forgetItem(secret);
+        throw error;
+      });
+      if (isKept) {
+        // Only now: until the file names another, this is the item that counts.
+        const left = isNewItem ? await this.#forgetItem(before) : undefined;
+        return { ...kept(name, secret), ...(left === undefined ? {} : { note: leftWords(left) }) };
+      }
+      if (isNewItem) await this.#forgetItem(secret);
+    }
+  }
+
+  async #changed(
+    name: string,
+    change: SecretChange,
+    before: StoredSecret | undefined,
+  ): Promise<StoredSecret> {
     const binding = change.binding ?? before?.binding;
     if (binding === undefined) throw unbound(name);
     const service = change.service ?? (change.binding === undefined ? before?.service : undefined);
@@ -148,7 +189,7 @@ export class Secrets {
     const own = change.value === undefined ? undefined : expiryOf(change.value);
     const expires = change.expiresAt ?? (isRenewed ? own : before?.expires_at);
     const source = await this.#source(name, change, before);
-    const secret: StoredSecret = {
+    return {
       ...(service === undefined ? {} : { service }),
       binding,
       ...source,
@@ -156,24 +197,28 @@ export class Secrets {
       updated_at: this.#now().toISOString(),
       ...(expires === undefined ? {} : { expires_at: expires }),
     };
-    const isNewItem = secret.keyring !== before?.keyring;
-    try {
-      this.#write(new Map([...this.#all(), [name, secret]]));
-    } catch (error) {
-      if (isNewItem) await this.#forgetItem(secret);
-      throw error;
-    }
-    this.#recent.forget(name);
-    // Only now: until the file names another, this is the item that counts.
-    const left = isNewItem ? await this.#forgetItem(before) : undefined;
-    return { ...kept(name, secret), ...(left === undefined ? {} : { note: leftWords(left) }) };
+  }
+
+  /** False: another process changed this secret after `before` was read, and nothing was written. */
+  async #replace(name: string, before: StoredSecret | undefined, secret: StoredSecret): Promise<boolean> {
+    return await this.#vault.exclusively(() => {
+      const all = this.#reload();
+      if (!isDeepStrictEqual(all.get(name), before)) return false;
+      this.#write(new Map([...all, [name, secret]]));
+      this.#recent.forget(name);
+      return true;
+    });
   }
 
   async remove(name: string): Promise<void> {
     await this.#changes.run(async () => {
-      const secret = this.#get(name);
-      this.#write(new Map([...this.#all()].filter(([own]) => own !== name)));
-      this.#recent.forget(name);
+      const secret = await this.#vault.exclusively(() => {
+        const all = this.#reload();
+        const removed = this.#get(name);
+        this.#write(new Map([...all].filter(([own]) => own !== name)));
+        this.#recent.forget(name);
+        return removed;
+      });
       const left = await this.#forgetItem(secret);
       if (left === undefined) return;
       throw new SallyportError(
@@ -297,13 +342,25 @@ export class Secrets {
   }
 
   #all(): ReadonlyMap<string, StoredSecret> {
-    this.#loaded ??= load(this.#vault);
-    return this.#loaded;
+    return this.#vault.version() === this.#version ? this.#loaded : this.#reload();
   }
 
-  #write(secrets: Map<string, StoredSecret>): void {
-    this.#vault.write(`${JSON.stringify({ version: 1, secrets: Object.fromEntries(secrets) }, null, 2)}\n`);
+  #reload(): ReadonlyMap<string, StoredSecret> {
+    this.#version = undefined;
+    // First: a file that is replaced in between is then read once more.
+    const version = this.#vault.version();
+    const secrets = load(this.#vault);
+    for (const [name, secret] of this.#loaded) {
+      if (!isDeepStrictEqual(secrets.get(name), secret)) this.#recent.forget(name);
+    }
     this.#loaded = secrets;
+    this.#version = version;
+    return secrets;
+  }
+
+  #write(secrets: ReadonlyMap<string, StoredSecret>): void {
+    this.#vault.write(`${JSON.stringify({ version: 1, secrets: Object.fromEntries(secrets) }, null, 2)}\n`);
+    this.#version = undefined;
   }
 }
 
