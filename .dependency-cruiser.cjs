@@ -13,7 +13,7 @@ const mayImport = {
   store: ['protocol', 'sandboxes/ports', 'sandboxes/records', 'porter/output-sink', 'images/ports'],
   config: ['protocol', 'policy'],
   agents: ['protocol', 'policy', 'config', 'sandboxes/ports'],
-  guard: ['protocol', 'policy/command-risk', 'config', 'store/audit', 'store/instance-lock'],
+  guard: ['protocol', 'policy/command-risk', 'config', 'store/audit'],
   daemon: [
     'protocol',
     'policy',
@@ -39,6 +39,8 @@ const mayImport = {
     'policy/protected-names',
     'guard',
     'agents/git',
+    // Sandboxes of other engines are found without starting their daemons.
+    'store/sandbox-names',
   ],
   mcp: ['protocol', 'sdk', 'policy/profiles'],
   setup: [

@@ -65,6 +65,7 @@ const loadedByEntry = [
   'cli/folder-sandbox',
   'cli/made-image',
   'config/load-config',
+  'sdk/other-engines',
   'sdk/start-daemon',
   'setup/ask-consent',
   'setup/images',

@@ -21,7 +21,9 @@ export async function folderSandbox(
   const spec = await loadSpec({ workspace: { path: request.cwd } }, request, context);
   const name = spec.name ?? folderSandboxName(spec.workspace?.path ?? request.cwd);
   try {
-    await calls.client.json('POST', `/v1/sandboxes/${encodeURIComponent(name)}/ensure`, { body: {}, signal });
+    const path = `/v1/sandboxes/${encodeURIComponent(name)}/ensure`;
+    // Nobody named the sandbox: the folder has one with each engine.
+    await calls.client.json('POST', path, { body: {}, signal, otherEngines: false });
     return name;
   } catch (error) {
     if (!isSallyportError(error, 'sandbox_not_found')) throw error;

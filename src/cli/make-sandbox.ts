@@ -27,12 +27,14 @@ export async function makeSandbox(
     readonly quiet?: true;
   } = {},
 ): Promise<SandboxView> {
-  const body = await withEngine(given, context, () => withApproval(calls, given, options, context));
+  const body = await withEngine(context, () => withApproval(calls, given, options, context));
   if (options.quiet === true) return await create(calls, body, undefined, context);
   const line = progressLine();
   const accepted: AcceptedId = {};
   try {
-    return await withEngine(given, context, () => create(calls, body, line, context, accepted));
+    const made = await withEngine(context, () => create(calls, body, line, context, accepted));
+    if (isNamed(body)) noteWeaker(made);
+    return made;
   } catch (error) {
     if (!isSallyportError(error, 'image_missing') || body.spec?.image !== undefined) throw error;
     await makeImage(body.spec?.agent, line, context);
@@ -41,6 +43,15 @@ export async function makeSandbox(
   } finally {
     line.done();
   }
+}
+
+const isNamed = ({ spec }: CreateInput): boolean => spec?.engine !== undefined && spec.engine !== 'auto';
+
+/** Who names an engine that isolates less is told what it lacks. */
+function noteWeaker({ isolation: { engine, weaker = [] } }: SandboxView): void {
+  if (weaker.length === 0) return;
+  note(`${engine} isolates less than a container engine:`);
+  for (const each of weaker) note(`  ${each}`);
 }
 
 /** Of the sandbox of the last attempt. */
@@ -65,14 +76,14 @@ async function made(
   }
 }
 
-/** Where only a weaker engine is here: whoever named it, or is asked and says yes, has chosen it, and is not asked again. */
-async function withEngine<T>({ spec }: CreateInput, context: CliContext, work: () => Promise<T>): Promise<T> {
+/** Where only a weaker engine is here, the user may choose it, once. */
+async function withEngine<T>(context: CliContext, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
     if (!isSallyportError(error, 'engine_not_chosen')) throw error;
     const { chooseWeakerEngine } = await import('./choose-engine.ts');
-    if (!(await chooseWeakerEngine(error, spec?.engine, context))) throw error;
+    if (!(await chooseWeakerEngine(error, context))) throw error;
     return await work();
   }
 }

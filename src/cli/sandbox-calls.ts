@@ -58,7 +58,7 @@ export class SandboxCalls {
 
   /** Resolves when it is accepted; `ready` waits for it. */
   async create(body: CreateInput, cancel: Cancel = {}): Promise<SandboxView> {
-    return await this.client.json<SandboxView>('POST', all, { body, query: { wait: false }, ...cancel });
+    return await this.client.createSandbox<SandboxView>(body, { query: { wait: false }, ...cancel });
   }
 
   async ready(box: string, cancel: Cancel = {}): Promise<SandboxView> {

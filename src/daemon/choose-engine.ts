@@ -1,6 +1,6 @@
 /**
- * Which engine this daemon works with. What the environment says is done, or nothing is. Without a word of it a container engine
- * is looked for, and one that isolates less is taken only if its user has chosen it: a daemon has nobody to ask.
+ * Which engine this daemon works with: the one that the environment names, else a container engine. An engine that isolates less
+ * is never a substitute: the daemon reports it, and its client decides (`sdk/client.ts`).
  */
 
 import type { EngineName } from '../protocol/engine-environment.ts';
@@ -12,11 +12,7 @@ export interface EngineWays {
   readonly bubblewrap: () => Promise<EngineParts>;
 }
 
-export async function chooseEngine(
-  wanted: EngineName,
-  remembered: string | undefined,
-  ways: EngineWays,
-): Promise<EngineParts> {
+export async function chooseEngine(wanted: EngineName, ways: EngineWays): Promise<EngineParts> {
   if (wanted === 'bubblewrap') return await ways.bubblewrap();
   if (wanted === 'docker') return await ways.docker();
   let missing: unknown;
@@ -26,7 +22,6 @@ export async function chooseEngine(
     if (!isSallyportError(error, 'engine_unreachable')) throw error;
     missing = error;
   }
-  if (remembered === 'bubblewrap') return await ways.bubblewrap();
   const weaker = await ways.bubblewrap().catch(() => undefined);
   if (weaker === undefined) throw missing;
   const facts = await weaker.engine.facts();

@@ -4,7 +4,12 @@ import { Resolver } from 'node:dns';
 import { delimiter, isAbsolute } from 'node:path';
 import { parseDuration } from '../lib/durations.ts';
 import { type StateLocation, stateLocation } from '../lib/state-location.ts';
-import { type EngineName, engineNames, hashEngineEnvironment } from '../protocol/engine-environment.ts';
+import {
+  type EngineChoice,
+  type EngineName,
+  engineChoice,
+  readEngineName,
+} from '../protocol/engine-environment.ts';
 import { SallyportError } from '../protocol/errors.ts';
 
 export interface CrashPoint {
@@ -14,9 +19,9 @@ export interface CrashPoint {
 }
 
 export interface DaemonConfig extends StateLocation {
-  readonly engineEnvironment: string;
-  /** As the environment says. */
+  /** The engine that the environment names. */
   readonly engine: EngineName;
+  readonly choice: EngineChoice;
   /** Without a client and without a sandbox that runs for this long, the daemon stops. */
   readonly idleMs: number;
   /** Where the user's SSH agent is. */
@@ -47,8 +52,8 @@ export function readDaemonConfig(env: NodeJS.ProcessEnv = process.env): DaemonCo
   const torSettings = env['SALLYPORT_TOR_CONFIG'];
   return {
     ...stateLocation(env),
-    engineEnvironment: hashEngineEnvironment(env),
-    engine: readEngineName(env['SALLYPORT_ENGINE']),
+    engine: readEngineName(env),
+    choice: engineChoice(env),
     idleMs: readIdle(env['SALLYPORT_DAEMON_IDLE']),
     ...(sshAgentPath === undefined ? {} : { sshAgentPath }),
     ...(dnsServers === undefined || dnsServers === '' ? {} : { dnsServers: readServers(dnsServers) }),
@@ -57,15 +62,6 @@ export function readDaemonConfig(env: NodeJS.ProcessEnv = process.env): DaemonCo
     ...(torSettings === undefined || torSettings === '' ? {} : { torSettings }),
     ...(crashAt === undefined || crashAt === '' ? {} : { crashAt: readCrashPoint(crashAt) }),
   };
-}
-
-function readEngineName(value: string | undefined): EngineName {
-  if (value === undefined || value === '') return 'auto';
-  const name = engineNames.find((known) => known === value);
-  if (name !== undefined) return name;
-  throw new SallyportError('usage', `SALLYPORT_ENGINE is ${JSON.stringify(value)}, which is no engine`, {
-    advice: `Write one of ${engineNames.join(', ')}.`,
-  });
 }
 
 function readIdle(value: string | undefined): number {

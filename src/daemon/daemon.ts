@@ -39,7 +39,8 @@ export interface DaemonParts {
   readonly log: Logger;
   readonly version: string;
   readonly owner: string;
-  readonly engineEnvironment: string;
+  /** Of the engine: `protocol/engine-environment.ts`. */
+  readonly engineKey: string;
   readonly engine: { readonly name: string; readonly endpoint: string; readonly version: string };
   readonly idleMs: number;
   readonly describeBox: (box: BoxRequest, home: BoxHome) => Promise<DescribedBox>;
@@ -70,13 +71,13 @@ export class Daemon {
 
   constructor(parts: DaemonParts) {
     this.#parts = parts;
-    const { sandboxes, images, version, engineEnvironment, describeBox, log, idleMs } = parts;
+    const { sandboxes, images, version, engineKey, describeBox, log, idleMs } = parts;
     this.#metrics = new DaemonMetrics(sandboxes);
     const router = new Router({
       routes: allRoutes,
       socketRoutes,
       version,
-      engineEnvironment,
+      engineKey,
       isStopping: () => this.#shutdown !== undefined,
       services: {
         sandboxes,
@@ -171,7 +172,7 @@ export class Daemon {
   }
 
   async #health(): Promise<HealthView> {
-    const { version, owner, engine, engineEnvironment, sandboxes } = this.#parts;
+    const { version, owner, engine, engineKey, sandboxes } = this.#parts;
     const states: Record<string, number> = {};
     for (const { state } of sandboxes.list()) states[state] = (states[state] ?? 0) + 1;
     return {
@@ -181,7 +182,7 @@ export class Daemon {
       owner,
       started_at: this.#startedAt,
       engine: { ...engine, reachable: await sandboxes.engineReachable() },
-      engine_environment: engineEnvironment,
+      engine_key: engineKey,
       sandboxes: states,
       sequence: sandboxes.events.sequence,
     };

@@ -10,6 +10,7 @@ import { porterVolumeName } from '../engines/docker/porter-volume.ts';
 import { serviceBody } from '../engines/docker/service-body.ts';
 import { defaultImageReference } from '../images/ensure-image.ts';
 import { rememberedEngine } from '../lib/engine-choice.ts';
+import { engineFolderPath } from '../lib/engine-folders.ts';
 import { ownerId } from '../lib/owner.ts';
 import { placeShadows, planBox, plannedBox } from '../policy/box-plan.ts';
 import { requireSupported } from '../policy/engine-support.ts';
@@ -17,6 +18,7 @@ import { workspaceName } from '../policy/names.ts';
 import { serviceCapabilities, type WantedService, wantedServices } from '../policy/services.ts';
 import { readPorterBinary } from '../porter/binary.ts';
 import type { BoxRequest } from '../protocol/box.ts';
+import { bubblewrapChoice } from '../protocol/engine-environment.ts';
 import { label, ownedLabels } from '../protocol/labels.ts';
 import { parseSpec } from '../protocol/parse-spec.ts';
 import type { Spec, SpecInput } from '../protocol/spec.ts';
@@ -67,11 +69,12 @@ const anyTraits = { sysctls: {} };
 
 export async function explainHere(input: SpecInput): Promise<Explained> {
   const spec = parseSpec(input);
-  const { uid, stateDir } = readStateLocation();
+  const { uid, stateDir: shared } = readStateLocation();
+  const isBubblewrap = await wouldUseBubblewrap(spec, shared);
+  const key = isBubblewrap ? bubblewrapChoice.key : readDaemonConfig().choice.key;
+  const stateDir = engineFolderPath(shared, key);
   const owner = ownerId(uid, stateDir);
-  const bubblewrap = (await wouldUseBubblewrap(spec, stateDir))
-    ? await bubblewrapParts({ stateDir, uid })
-    : undefined;
+  const bubblewrap = isBubblewrap ? await bubblewrapParts({ stateDir, uid }) : undefined;
   const engine = (await bubblewrap?.engine.facts()) ?? { name: 'docker', rootless: false };
   requireSupported({ ...spec, engine: 'auto' }, engine);
   const looked = await lookAtSpec(spec, homedir());
@@ -80,7 +83,7 @@ export async function explainHere(input: SpecInput): Promise<Explained> {
     places: {
       platform: process.platform,
       homes: [homedir()],
-      stateDirs: [stateDir],
+      stateDirs: [shared],
       engineSockets: [privateEnginePaths(readSetupEnvironment()).socket],
     },
     engine,

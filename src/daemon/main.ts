@@ -1,6 +1,7 @@
 /**
- * The daemon's entry, and the only place that constructs it: engine, store, sandboxes, routes. One for each state folder:
- * whoever has the lock. What goes wrong before it listens is told to the one who started it, on the descriptor it named.
+ * The daemon's entry, and the only place that constructs it: engine, store, sandboxes, routes. There is one for each engine of a
+ * state folder: the process that holds the lock. A failure before it listens is reported to the process that started it, on the
+ * descriptor that it named.
  */
 
 import { closeSync, readFileSync, writeSync } from 'node:fs';
@@ -34,7 +35,6 @@ import { ImageCatalogue } from '../images/image-catalogue.ts';
 import { ProjectImages } from '../images/project/project-images.ts';
 import { provisionVersion } from '../images/provision.ts';
 import { RegistryCredentials } from '../images/registry-credentials.ts';
-import { rememberedEngine } from '../lib/engine-choice.ts';
 import { ownerId } from '../lib/owner.ts';
 import { packageInfo } from '../lib/package-root.ts';
 import type { Progress } from '../lib/progress.ts';
@@ -50,7 +50,6 @@ import { privateEnginePaths } from '../setup/private-engine/paths.ts';
 import { searchAudit, verifyAudit } from '../store/audit-reader.ts';
 import { GateKeyFiles } from '../store/gate-keys.ts';
 import { ImageRecordFiles } from '../store/image-records.ts';
-import { takeLock } from '../store/instance-lock.ts';
 import { systemKeyring } from '../store/keyring.ts';
 import { type LogFile, openLogFile } from '../store/log-file.ts';
 import { McpProfileFile } from '../store/mcp-profiles.ts';
@@ -63,6 +62,7 @@ import { chooseEngine } from './choose-engine.ts';
 import { type DaemonConfig, readDaemonConfig } from './config.ts';
 import { checkpoints } from './crash-point.ts';
 import { Daemon } from './daemon.ts';
+import { type EngineHome, takeEngineHome } from './engine-home.ts';
 import { bubblewrapParts, type EngineParts } from './engine-parts.ts';
 import { guardSurface } from './guard-surface.ts';
 import { errorBody, presentable } from './http-error.ts';
@@ -119,24 +119,24 @@ function tell(fd: number | undefined, words: object): void {
 }
 
 async function run(args: Arguments, config: DaemonConfig, reported: () => void): Promise<void> {
-  const { stateDir, uid } = config;
-  const lock = await takeLock(stateDir);
-  if ('heldBy' in lock) {
-    throw new SallyportError('daemon_running', `process ${lock.heldBy} is the daemon of ${stateDir}`, {
-      details: { pid: lock.heldBy, stateDir },
+  const { uid, choice } = config;
+  const home = await takeEngineHome(config.stateDir, choice);
+  if ('heldBy' in home) {
+    throw new SallyportError('daemon_running', `process ${home.heldBy} is the daemon of ${home.path}`, {
+      details: { pid: home.heldBy, stateDir: home.path },
     });
   }
-  const file = openLogFile(join(stateDir, 'daemon.log'));
+  const file = openLogFile(join(home.path, 'daemon.log'));
   const log = logger(file);
   endOnFailure(log, file);
   try {
-    const { store, sandboxes, daemon, tor, mcp } = await construct(config, log, ({ step, message }) => {
+    const { store, sandboxes, daemon, tor, mcp } = await construct(config, home, log, ({ step, message }) => {
       log.info(message, { step });
       tell(args.reportFd, { progress: { step, message } });
     });
     await sandboxes.recover();
-    await daemon.listenOnSocket(join(stateDir, 'daemon.sock'));
-    await listenOnPort(daemon, args.listen, stateDir, log);
+    await daemon.listenOnSocket(join(home.path, 'daemon.sock'));
+    await listenOnPort(daemon, args.listen, home.path, log);
     await mcp.resume();
     stopOnSignals(daemon, log);
     log.info('the daemon is ready', { pid: process.pid, version: packageInfo().version, uid });
@@ -148,19 +148,23 @@ async function run(args: Arguments, config: DaemonConfig, reported: () => void):
     log.info('the daemon has stopped');
   } catch (error) {
     log.error('the daemon did not start', { error });
+    home.abandon();
     throw error;
   } finally {
     file.close();
-    lock.release();
+    home.release();
   }
 }
 
-async function construct(config: DaemonConfig, log: Logger, starting: Progress) {
-  const { stateDir, uid, engineEnvironment, idleMs, crashAt, sshAgentPath } = config;
+async function construct(config: DaemonConfig, home: EngineHome, log: Logger, starting: Progress) {
+  // Secrets, audit and the approver's token are shared by the daemons of all engines; everything else is this engine's.
+  const { stateDir: shared, uid, choice, idleMs, crashAt, sshAgentPath } = config;
+  const stateDir = home.path;
   const setup = readSetupEnvironment();
   const { socket } = privateEnginePaths(setup);
   const environment = readEngineEnvironment();
   const store = await openStore(stateDir, {
+    auditDir: shared,
     onBroken: (broken) => log.error('a record could not be read and was moved aside', { ...broken }),
     onExecDropped: (sandbox, exec) => sandboxes.forgetExec(sandbox, exec),
   });
@@ -173,15 +177,16 @@ async function construct(config: DaemonConfig, log: Logger, starting: Progress) 
     store.events.append({ type: 'engine.progress', step: event.step, message: event.message });
     starting(event);
   };
-  const parts = await chooseEngine(wanted, rememberedEngine(stateDir), {
+  const parts = await chooseEngine(wanted, {
     docker: () => dockerParts({ environment, setup, progress }, { stateDir, owner, log }),
     bubblewrap: () => bubblewrapParts({ stateDir, uid, checkpoint }),
   });
+  home.reached(parts.endpoint);
   const { engine } = parts;
   const facts = await engine.facts();
   const tls = upstreamTls(config.extraRoots === undefined ? [] : [readFileSync(config.extraRoots, 'utf8')]);
   const secrets = openSecrets(
-    stateDir,
+    shared,
     () => new Date(),
     systemKeyring(process.platform),
     serviceAsker(dnsResolver(config.dnsServers), tls),
@@ -197,7 +202,7 @@ async function construct(config: DaemonConfig, log: Logger, starting: Progress) 
       services: parts.services,
       images: parts.images,
       store,
-      gate: constructGate(config, secrets, tor, tls),
+      gate: constructGate({ ...config, stateDir }, secrets, tor, tls),
       clones: await CloneFolders.open(join(stateDir, 'clones'), gitEnvironment()),
       owner,
       now: () => new Date().toISOString(),
@@ -212,7 +217,7 @@ async function construct(config: DaemonConfig, log: Logger, starting: Progress) 
       places: {
         platform: process.platform,
         homes: [homedir(), environment.home],
-        stateDirs: [stateDir],
+        stateDirs: [shared],
         engineSockets: [socket, ...parts.sockets],
       },
     },
@@ -222,7 +227,7 @@ async function construct(config: DaemonConfig, log: Logger, starting: Progress) 
     client: () =>
       new DaemonClient(
         { stateDir, startDaemon: false, anyEngine: true },
-        { ask: (call) => daemon.ask(call), close: () => {} },
+        { answers: { ask: (call) => daemon.ask(call), close: () => {} } },
       ),
     log,
     version: packageInfo().version,
@@ -241,18 +246,18 @@ async function construct(config: DaemonConfig, log: Logger, starting: Progress) 
     }),
     guard: guardSurface({
       environment: readGuardEnvironment(),
-      approverToken: await provideToken(join(stateDir, 'approver-token')),
+      approverToken: await provideToken(join(shared, 'approver-token')),
       tell: (event) => void store.events.append(event),
       record: (entry) => store.record(entry),
       audit: {
-        search: (query) => searchAudit(stateDir, query),
-        verify: (head) => verifyAudit(stateDir, head),
+        search: (query) => searchAudit(shared, query),
+        verify: (head) => verifyAudit(shared, head),
       },
       report: (what, error) => log.error(`could not ${what}`, { error }),
     }),
     log,
     owner,
-    engineEnvironment,
+    engineKey: choice.key,
     idleMs,
     version: packageInfo().version,
     engine: { name: facts.name, endpoint: parts.endpoint, version: facts.version },

@@ -33,7 +33,7 @@ export interface RouterOptions {
   readonly socketRoutes: readonly SocketRoute[];
   readonly services: Services;
   readonly version: string;
-  readonly engineEnvironment: string;
+  readonly engineKey: string;
   /** True from the moment at which nothing new is taken. */
   readonly isStopping: () => boolean;
 }
@@ -126,7 +126,7 @@ export class Router {
         details: { field: `header.${clientHeader}` },
       });
     }
-    const { version, engineEnvironment } = this.#options;
+    const { version, engineKey } = this.#options;
     const order = compareVersions(client.version, version);
     const details = { client_version: client.version, daemon_version: version };
     if (order > 0) {
@@ -139,10 +139,11 @@ export class Router {
         details,
       });
     }
-    if (client.engineEnvironment !== undefined && client.engineEnvironment !== engineEnvironment) {
+    if (client.engineKey !== undefined && client.engineKey !== engineKey) {
       throw new SallyportError(
         'daemon_engine_differs',
-        'the daemon was started for another engine than the environment of this call names',
+        `the daemon works with ${engineKey}, and the call is for ${client.engineKey}`,
+        { details: { engine: client.engineKey, daemon_engine: engineKey } },
       );
     }
   }

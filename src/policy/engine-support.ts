@@ -19,7 +19,7 @@ export function requireSupported(spec: Spec, engine: EngineAbilities): void {
       `engine: ${spec.engine} was asked for, and this daemon works with ${engine.name}`,
       {
         details: { field: 'engine', engine: engine.name },
-        advice: `Stop it (\`sally daemon stop\`) and start it with SALLYPORT_ENGINE=${spec.engine}, or use another state folder.`,
+        advice: `Send the request to the daemon of ${spec.engine}: the CLI and the SDK do so by themselves.`,
       },
     );
   }

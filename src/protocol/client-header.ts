@@ -1,6 +1,6 @@
 /**
  * What a client says about itself with every request, so that the daemon refuses what does not fit before it does
- * anything and no question has to be asked first: `sallyport-client: <version> <hash of its engine variables>`.
+ * anything and no question has to be asked first: `sallyport-client: <version> <key of the engine>`.
  */
 
 export const clientHeader = 'sallyport-client';
@@ -11,19 +11,19 @@ export const linesContentType = 'application/x-ndjson';
 
 export interface ClientWords {
   readonly version: string;
-  /** Absent: the client takes whatever engine the daemon has. */
-  readonly engineEnvironment?: string;
+  /** `engineChoice` of `engine-environment.ts`. Absent: the client accepts the daemon's engine, whichever it is. */
+  readonly engineKey?: string;
 }
 
-export function writeClientHeader({ version, engineEnvironment }: ClientWords): string {
-  return engineEnvironment === undefined ? version : `${version} ${engineEnvironment}`;
+export function writeClientHeader({ version, engineKey }: ClientWords): string {
+  return engineKey === undefined ? version : `${version} ${engineKey}`;
 }
 
 export function readClientHeader(value: string): ClientWords | undefined {
-  const match = /^(\d+\.\d+\.\d+[\w.+-]{0,64})(?: ([0-9a-f]{16}))?$/.exec(value);
+  const match = /^(\d+\.\d+\.\d+[\w.+-]{0,64})(?: ([a-z]{1,32}(?:-[0-9a-f]{8})?))?$/.exec(value);
   if (match === null) return undefined;
-  const [, version = '', engineEnvironment] = match;
-  return { version, ...(engineEnvironment === undefined ? {} : { engineEnvironment }) };
+  const [, version = '', engineKey] = match;
+  return { version, ...(engineKey === undefined ? {} : { engineKey }) };
 }
 
 /** Negative when `a` is older. What follows the three numbers does not count. */

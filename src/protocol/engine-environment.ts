@@ -1,35 +1,80 @@
 /**
- * Which engine the environment names, as a hash that a client and its daemon compare. A daemon keeps the engine that it
- * was started with; a client whose variables name another one must not use it unasked.
+ * Which engine the environment names. Client and daemon derive the same key from the same variables; each key has a daemon and a
+ * state folder of its own (`lib/engine-folders.ts`).
  */
 
-/** In the order of their hash. The same that discovery reads, without those that only say where to look for sockets. */
-const engineVariables = [
+import { SallyportError } from './errors.ts';
+
+/** In the order of their hash. The variables that discovery reads, without those that only list places to search. */
+const addressVariables = [
   'DOCKER_HOST',
   'DOCKER_CONTEXT',
   'DOCKER_CONFIG',
   'DOCKER_TLS_VERIFY',
   'DOCKER_CERT_PATH',
   'SALLYPORT_ENGINE_DIR',
-  'SALLYPORT_ENGINE',
 ] as const;
 
-/** What can be asked for. `auto`: a container engine, or what was chosen before on this machine. */
+/** Every variable that chooses an engine. */
+export const engineVariables: readonly string[] = [...addressVariables, 'SALLYPORT_ENGINE'];
+
+/** Accepted names. `auto`: a container engine, or the one that was chosen before on this machine. */
 export const engineNames = ['auto', 'docker', 'bubblewrap'] as const;
 export type EngineName = (typeof engineNames)[number];
 
-export function hashEngineEnvironment(env: Readonly<Record<string, string | undefined>>): string {
-  // Empty is the same as absent, as it is for discovery.
-  const named = (name: string): string => (env[name] === 'auto' ? '' : (env[name] ?? ''));
-  // One that does not matter is left out, so that what a version without it hashed stays the same.
-  const names = engineVariables.filter((name) => name !== 'SALLYPORT_ENGINE' || named(name) !== '');
-  const text = names.map((name) => `${name}=${named(name)}\0`).join('');
-  return fnv1a64(Buffer.from(text)).toString(16).padStart(16, '0');
+type Variables = Readonly<Record<string, string | undefined>>;
+
+export interface EngineChoice {
+  /** `docker`, `docker-1a2b3c4d`, `bubblewrap`: names the daemon and its state folder. */
+  readonly key: string;
+  /** Reproduce the choice in the environment of a daemon, instead of the client's own `engineVariables`. */
+  readonly variables: Readonly<Record<string, string>>;
+  /** No engine was named: where no container engine answers, the one that the user chose before may be used. */
+  readonly mayFallBack: boolean;
 }
 
-/** Both ends belong to one user, so nobody gains by a collision; a cryptographic hash takes long to load. */
-function fnv1a64(bytes: Buffer): bigint {
+export const bubblewrapChoice: EngineChoice = {
+  key: 'bubblewrap',
+  variables: { SALLYPORT_ENGINE: 'bubblewrap' },
+  mayFallBack: false,
+};
+
+/** `named`: the engine that a flag or a spec names, which wins over SALLYPORT_ENGINE. */
+export function engineChoice(env: Variables, named?: EngineName): EngineChoice {
+  const name = named === undefined || named === 'auto' ? readEngineName(env) : named;
+  if (name === 'bubblewrap') return bubblewrapChoice;
+  // Empty is the same as absent, as it is for discovery.
+  const address = addressVariables.flatMap((variable) => {
+    const value = env[variable] ?? '';
+    return value === '' ? [] : [[variable, value] as const];
+  });
+  const isNamed = address.some(([variable]) => variable === 'DOCKER_HOST' || variable === 'DOCKER_CONTEXT');
+  return {
+    key: address.length === 0 ? 'docker' : `docker-${hashOf(address)}`,
+    variables: {
+      ...Object.fromEntries(address),
+      ...(name === 'docker' ? { SALLYPORT_ENGINE: 'docker' } : {}),
+    },
+    mayFallBack: name === 'auto' && !isNamed,
+  };
+}
+
+export function readEngineName(env: Variables): EngineName {
+  const value = env['SALLYPORT_ENGINE'] ?? '';
+  if (value === '') return 'auto';
+  const name = engineNames.find((known) => known === value);
+  if (name !== undefined) return name;
+  throw new SallyportError('usage', `SALLYPORT_ENGINE is ${JSON.stringify(value)}, which is not an engine`, {
+    advice: `Set it to one of ${engineNames.join(', ')}.`,
+  });
+}
+
+/** FNV-1a, 32 of 64 bits. Both ends belong to one user, so a collision gains nobody anything; a cryptographic hash loads slowly. */
+function hashOf(address: readonly (readonly [string, string])[]): string {
+  const bytes = Buffer.from(address.map(([name, value]) => `${name}=${value}\0`).join(''));
   let hash = 0xcbf29ce484222325n;
   for (const byte of bytes) hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
-  return hash;
+  return BigInt.asUintN(32, hash ^ (hash >> 32n))
+    .toString(16)
+    .padStart(8, '0');
 }

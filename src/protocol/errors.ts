@@ -293,6 +293,11 @@ export const errorRegistry = {
     summary: 'There is no sandbox of this name or id.',
     advice: '`sally ls` shows those that there are.',
   },
+  sandbox_ambiguous: {
+    kind: 'conflict',
+    summary: 'Several engines have a sandbox of this name, and the engine in use has none.',
+    advice: 'Use the id of the sandbox, or choose the engine with DOCKER_HOST or SALLYPORT_ENGINE.',
+  },
   sandbox_exists: {
     kind: 'conflict',
     summary: 'A sandbox of this name is there already.',
@@ -519,7 +524,7 @@ export const errorRegistry = {
     summary:
       'The daemon works with another engine than the one that is asked for, or that holds the sandbox.',
     advice:
-      'Stop it with `sally daemon stop` and call again, or use the variables (DOCKER_HOST, DOCKER_CONTEXT …) that it was started with.',
+      'Call the daemon of that engine: choose it with `--engine`, SALLYPORT_ENGINE, DOCKER_HOST or DOCKER_CONTEXT.',
   },
   socket_path_too_long: {
     kind: 'invalid',

@@ -276,8 +276,8 @@ export const healthView = z.strictObject({
     version: z.string(),
     reachable: z.boolean(),
   }),
-  /** A hash of the variables that choose an engine: a client that has others must not use this daemon unasked. */
-  engine_environment: z.string(),
+  /** Names the engine among those of this user: `docker`, `docker-1a2b3c4d`, `bubblewrap`. Each has a daemon of its own. */
+  engine_key: z.string(),
   sandboxes: z.record(z.string(), z.number().int()),
   sequence: z.number().int(),
 });

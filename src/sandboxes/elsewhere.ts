@@ -1,6 +1,6 @@
 /**
- * A sandbox that the other engine holds. One daemon works with one engine, so a sandbox of the other is nowhere to be found by
- * this one; that is no sign that it is gone. Its record is shown and left as it is, until a daemon of its engine is back.
+ * A sandbox of another engine in this engine's folder. Versions before 0.3 kept the sandboxes of all engines in one folder. This
+ * daemon cannot inspect such a sandbox, and does not take its absence for its end: the record is shown and left as it is.
  */
 
 import { familyOf } from '../policy/engine-support.ts';
@@ -24,7 +24,7 @@ export function elsewhere({ name, isolation }: Held, here: EngineFamily): Sallyp
     `sandbox ${name} belongs to ${isolation.engine}, and this daemon works with ${here}`,
     {
       details: { sandbox: name, engine: isolation.engine, daemon_engine: here },
-      advice: `It is kept as it was. Stop this daemon (\`sally daemon stop\`) and call again with SALLYPORT_ENGINE=${family}.`,
+      advice: `It is kept as it was. Use the version of Sallyport that made it, with SALLYPORT_ENGINE=${family}, to bring its files back or to remove it.`,
     },
   );
 }

@@ -1,52 +1,59 @@
 /**
- * Sees to it that a daemon answers: waits for one that is on its way, starts one where there is none, replaces one that is
- * older than this package. One that is newer, or that has another engine, is left alone.
+ * Ensures that a daemon answers: waits for one that is starting, starts one where there is none, replaces one that is older
+ * than this package. A newer one is left alone.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Progress, silent } from '../lib/progress.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
-import type { ClientEnvironment } from './config.ts';
+import type { DaemonPlace } from './daemon-place.ts';
 import { NotThere } from './lost-connection.ts';
 import { readAll, type Transport } from './transport.ts';
 
 const deadlineMs = 10_000;
 const pauseMs = 25;
 
+/**
+ * `find` is called before each attempt: another engine's daemon may claim the folder in between. `closed` aborts when nobody
+ * waits for the daemon any longer: none is started after that, and one that is starting is ended.
+ */
 export async function ensureDaemon(
-  transport: Transport,
-  environment: ClientEnvironment,
+  find: () => DaemonPlace,
   signal?: AbortSignal,
   args: readonly string[] = [],
   progress: Progress = silent,
-): Promise<void> {
+  closed?: AbortSignal,
+): Promise<DaemonPlace> {
   const end = process.uptime() * 1000 + deadlineMs;
   for (;;) {
     signal?.throwIfAborted();
-    if (await answers(transport)) return;
+    closed?.throwIfAborted();
+    const place = find();
+    if (await answers(place.transport)) return place;
+    const { folder, childVariables } = place;
     const leftMs = end - process.uptime() * 1000;
     if (leftMs <= 0) {
       throw new SallyportError(
         'daemon_start_failed',
         'another daemon holds the state folder and does not answer',
-        {
-          details: { stateDir: environment.stateDir },
-        },
+        { details: { stateDir: folder } },
       );
     }
     try {
       const { startDaemon } = await import('./start-daemon.ts');
-      await startDaemon({ ...environment, timeoutMs: leftMs, args, progress });
-      return;
+      closed?.throwIfAborted();
+      const ends = closed === undefined ? {} : { signal: closed };
+      await startDaemon({ folder, childVariables, timeoutMs: leftMs, args, progress, ...ends });
+      return find();
     } catch (error) {
-      // Somebody else's daemon is about to listen, or about to end.
+      // Another daemon is about to listen, or about to end.
       if (!isSallyportError(error, 'daemon_running')) throw error;
     }
     await sleep(pauseMs);
   }
 }
 
-async function answers(transport: Transport): Promise<boolean> {
+export async function answers(transport: Transport): Promise<boolean> {
   try {
     await readAll(await transport.send({ method: 'GET', path: '/v1/health' }));
     return true;
@@ -56,13 +63,14 @@ async function answers(transport: Transport): Promise<boolean> {
   }
 }
 
-/** Its sandboxes go on running; this package's daemon takes them over. */
+/** The sandboxes of the old daemon keep running; this package's daemon takes them over. */
 export async function replaceDaemon(
-  transport: Transport,
-  environment: ClientEnvironment,
+  place: DaemonPlace,
   signal?: AbortSignal,
   progress: Progress = silent,
+  closed?: AbortSignal,
 ): Promise<void> {
+  const { transport } = place;
   const body = Buffer.from('{"keep":true}');
   const headers = { 'content-type': 'application/json' };
   try {
@@ -71,10 +79,10 @@ export async function replaceDaemon(
     if (!(error instanceof NotThere) && !isSallyportError(error, 'daemon_gone')) throw error;
   }
   await untilGone(transport, signal);
-  await ensureDaemon(transport, environment, signal, [], progress);
+  await ensureDaemon(() => place, signal, [], progress, closed);
 }
 
-/** One that stops takes no connections any more before its process ends; the next one waits for its lock. */
+/** A daemon that stops closes its socket before its process ends; the next one waits for its lock. */
 export async function untilGone(transport: Transport, signal?: AbortSignal): Promise<void> {
   const end = process.uptime() * 1000 + deadlineMs;
   while (process.uptime() * 1000 < end && (await answers(transport))) {

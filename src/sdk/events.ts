@@ -24,13 +24,19 @@ export async function* followEvents(
   for await (const event of followWireEvents(client, options)) yield camelled(event);
 }
 
+/** Of the daemon that has the sandbox: each one has its own numbers. */
+async function lastSequence(client: DaemonClient, sandbox: string | undefined): Promise<number> {
+  const holder = sandbox === undefined ? client : await client.holderOf(sandbox);
+  return (await holder.json<{ sequence: number }>('GET', '/v1/health')).sequence;
+}
+
 /** The same as the daemon writes them. */
 export async function* followWireEvents(
   client: DaemonClient,
   options: EventOptions & { readonly sandbox?: string } = {},
 ): AsyncGenerator<SallyEvent> {
   const { sandbox, signal } = options;
-  let since = options.since ?? (await client.json<{ sequence: number }>('GET', '/v1/health')).sequence;
+  let since = options.since ?? (await lastSequence(client, sandbox));
   while (signal?.aborted !== true) {
     try {
       const answer = await client.open('GET', '/v1/events', {

@@ -105,10 +105,7 @@ export class Sandbox implements AsyncDisposable {
     const approved_dockerfile = await approvedDockerfile(client, approveDockerfile, spec);
     const body = { spec, ephemeral, detached, reuse, approved_dockerfile } as CreateInput;
     // Accepted first: then there is something to remove when the caller does not want it any more.
-    const accepted = await client.json<SandboxView>('POST', '/v1/sandboxes', {
-      body,
-      query: { wait: false },
-    });
+    const accepted = await client.createSandbox<SandboxView>(body, { query: { wait: false } });
     const sandbox = new Sandbox(client, accepted, reuse !== true);
     if (ephemeral === true && detached !== true) sandbox.#stayPresent();
     try {

@@ -12,11 +12,14 @@ import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import { errorFromWire, isWireError } from './wire-error.ts';
 
 export interface StartOptions {
-  readonly stateDir: string;
+  /** Of its engine: the log goes there. */
+  readonly folder: string;
   readonly childVariables: Readonly<Record<string, string | undefined>>;
   readonly timeoutMs: number;
   /** Told while the daemon starts an engine, which takes its time. */
   readonly progress?: Progress;
+  /** Ends a daemon that is not ready yet: nobody waits for it any longer. */
+  readonly signal?: AbortSignal;
   /** More words on its command line. */
   readonly args?: readonly string[];
 }
@@ -27,9 +30,9 @@ const patienceMs = 60_000;
 
 /** Resolves when the daemon listens; rejects with what it said, `daemon_running` if another one was faster. */
 export async function startDaemon(options: StartOptions): Promise<void> {
-  const { stateDir, childVariables, timeoutMs, progress = silent, args = [] } = options;
-  mkdirSync(stateDir, { recursive: true, mode: 0o700 });
-  const logPath = join(stateDir, 'daemon.log');
+  const { folder, childVariables, timeoutMs, progress = silent, args = [], signal } = options;
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const logPath = join(folder, 'daemon.log');
   const log = openSync(logPath, 'a', 0o600);
   const child = spawn(
     process.execPath,
@@ -39,12 +42,18 @@ export async function startDaemon(options: StartOptions): Promise<void> {
   closeSync(log);
   child.unref();
   const report = child.stdio[3] as Readable;
+  const giveUp = (): void => {
+    child.kill();
+    report.destroy(new Error('nobody waits for the daemon any longer'));
+  };
+  signal?.addEventListener('abort', giveUp, { once: true });
   try {
     const spawned = new Promise<never>((_, reject) => child.once('error', reject));
     const words = await Promise.race([readReport(report, timeoutMs, progress), spawned]);
     if (words === 'ready') return;
     throw words;
   } catch (error) {
+    signal?.throwIfAborted();
     if (isSallyportError(error)) throw error;
     const reason = error instanceof Error ? error.message : String(error);
     throw new SallyportError('daemon_start_failed', `${reason}\n${await endOf(logPath)}`.trimEnd(), {
@@ -52,6 +61,7 @@ export async function startDaemon(options: StartOptions): Promise<void> {
       cause: error,
     });
   } finally {
+    signal?.removeEventListener('abort', giveUp);
     report.destroy();
   }
 }

@@ -122,7 +122,7 @@ describe('sally secret', () => {
       expect(stderr).toMatch(/there is no secret absent/);
       expect(stderr).toContain('sally secret set absent');
     }
-    expect(JSON.parse((await sally(['ls', '--json'], { env })).stdout)).toEqual({ sandboxes: [] });
+    expect(JSON.parse((await sally(['ls', '--json'], { env })).stdout)).toMatchObject({ sandboxes: [] });
   });
 
   when(requirement('script', commandExists('script'))).it('[R8] does not show what is typed', async () => {

@@ -16,8 +16,8 @@ const entry = join(packageInfo().root, 'dist/daemon/main.js');
 
 describe('the daemon', () => {
   it('is started by the first call, by many at once only one, and keeps its files to its user', async () => {
-    const { client, stateDir, health } = await testDaemon();
-    const others = Array.from({ length: 4 }, () => new DaemonClient({ stateDir, anyEngine: true }));
+    const { client, stateDir, health, connect } = await testDaemon();
+    const others = Array.from({ length: 4 }, () => connect());
     const all = [client, ...others];
     const answers = await Promise.all(all.map((one) => one.json<{ pid: number }>('GET', '/v1/health')));
     expect(new Set(answers.map(({ pid }) => pid)).size).toBe(1);
@@ -53,7 +53,7 @@ describe('the daemon', () => {
     const other = new DaemonClient({ stateDir });
     if (before === undefined) delete process.env['DOCKER_HOST'];
     else process.env['DOCKER_HOST'] = before;
-    await expect(other.json('GET', '/v1/sandboxes')).rejects.toMatchObject({ code: 'daemon_engine_differs' });
+    await expect(other.json('GET', '/v1/sandboxes')).rejects.toMatchObject({ code: 'engine_unreachable' });
     other.close();
   });
 

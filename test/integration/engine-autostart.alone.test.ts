@@ -39,8 +39,8 @@ when(asRoot, requirement('a machine without an engine of its own', isFree)).desc
       const paths = privateEnginePaths(setup);
       const client = new DaemonClient({ stateDir, startDaemon: false, anyEngine: true });
       onTestFinished(async () => {
-        await client.shutdown();
         client.close();
+        await sally(['daemon', 'stop', '--all'], { env });
         await stopPrivateEngine(paths, { environment: setup.childVariables });
         expect(await findLeftovers(paths)).toEqual([]);
         await rm(folder, { recursive: true, force: true });

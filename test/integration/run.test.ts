@@ -332,7 +332,7 @@ describe('bad input', () => {
     await sally(['daemon', 'start']);
     const result = await sally(['ls'], { env: { DOCKER_HOST: 'unix:///nowhere/docker.sock' } });
     expect(result.code).toBe(1);
-    expect(result.stderr).toContain('another engine');
+    expect(result.stderr).toContain('unix:///nowhere/docker.sock');
   });
 
   it('says that an agent is an agent', async () => {

@@ -1,7 +1,7 @@
 /** [N23] `sally uninstall` on the real engine: what goes, what stays, and what happens when something is in the way. */
 
 import { existsSync } from 'node:fs';
-import { chown, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { chown, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createContainer } from '../../src/engines/docker/containers/create.ts';
@@ -13,6 +13,8 @@ import { removeImage } from '../../src/engines/docker/images/remove.ts';
 import { tagImage } from '../../src/engines/docker/images/tag.ts';
 import { createVolume } from '../../src/engines/docker/volumes/create.ts';
 import { findVolume } from '../../src/engines/docker/volumes/inspect.ts';
+import { listEngineFolders } from '../../src/lib/engine-folders.ts';
+import { ownerId } from '../../src/lib/owner.ts';
 import { label, ownedLabels } from '../../src/protocol/labels.ts';
 import { makeBox, newFolder, sally } from '../support/cli.ts';
 import { makeContainer, makeVolume, testEngine } from '../support/engine.ts';
@@ -27,8 +29,14 @@ async function create({ sally: call }: OwnHome, ...args: readonly string[]): Pro
   return made.stdout.trim();
 }
 
-const left = (home: OwnHome): Promise<readonly string[]> =>
-  leftovers(testEngine().connection, `${label.owner}=${home.owner}`);
+const left = ({ owner }: Pick<OwnHome, 'owner'>): Promise<readonly string[]> =>
+  leftovers(testEngine().connection, `${label.owner}=${owner}`);
+
+/** The same user with the engine under another address. */
+const withEnv = (home: OwnHome, env: Record<string, string>): OwnHome => ({
+  ...home,
+  sally: (args, options = {}) => home.sally(args, { ...options, env: { ...env, ...options.env } }),
+});
 
 /** A container without our labels. */
 async function foreignContainer(): Promise<string> {
@@ -168,25 +176,47 @@ describe('sally uninstall', () => {
 
   it('[N23] stops where no engine answers, keeps what the next attempt needs, and then finishes', async () => {
     const home = await ownHome();
-    await create(home);
-    await home.sally(['daemon', 'stop']);
-    const away = { DOCKER_HOST: `unix://${home.stateDir}/absent.sock` };
-    const refused = await home.sally(['uninstall', '--yes'], { env: away });
+    const socket = join(home.stateDir, '../away.sock');
+    const back = (): Promise<void> => symlink(testEngine().endpoint.replace('unix://', ''), socket);
+    await back();
+    const env = { DOCKER_HOST: `unix://${socket}` };
+    await create(withEnv(home, env));
+    await home.sally(['daemon', 'stop'], { env });
+    await rm(socket);
+    const refused = await home.sally(['uninstall', '--yes'], { env });
     expect(refused.code).toBe(1);
-    expect(refused.stderr).toMatch(/the sandboxes cannot be inspected: .*absent\.sock/);
+    expect(refused.stderr).toMatch(/the sandboxes cannot be inspected: .*away\.sock/);
     expect(refused.stderr).toContain('--force removes all but the sandboxes');
     expect(existsSync(join(home.stateDir, 'sandboxes'))).toBe(true);
     expect(await left(home)).not.toEqual([]);
 
-    const forced = await home.sally(['uninstall', '--yes', '--force'], { env: away });
+    const forced = await home.sally(['uninstall', '--yes', '--force'], { env });
     expect(forced.code).toBe(1);
     expect(forced.stderr).toContain(
       `docker rm -f $(docker ps -aq --filter label=${label.owner}=${home.owner})`,
     );
     expect(existsSync(join(home.stateDir, 'sandboxes'))).toBe(false);
 
-    expect((await home.sally(['uninstall', '--yes'])).code).toBe(0);
+    await back();
+    expect((await home.sally(['uninstall', '--yes'], { env })).code).toBe(0);
     expect(await left(home)).toEqual([]);
+  });
+
+  it('[N23] removes the sandboxes and daemons of every engine that was used, whichever the environment names', async () => {
+    const home = await ownHome();
+    const socket = join(home.stateDir, '../other.sock');
+    await symlink(testEngine().endpoint.replace('unix://', ''), socket);
+    await create(home);
+    await create(withEnv(home, { DOCKER_HOST: `unix://${socket}` }));
+    const owners = listEngineFolders(home.stateDir).map(({ path }) =>
+      ownerId(process.getuid?.() ?? -1, path),
+    );
+    expect(owners).toEqual([home.owner, expect.any(String)]);
+    for (const owner of owners) expect(await left({ owner })).not.toEqual([]);
+    expect((await home.sally(['uninstall', '--dry-run'])).stdout.match(/remove\s+daemon/g)).toHaveLength(2);
+    expect((await home.sally(['uninstall', '--yes'])).code).toBe(0);
+    for (const owner of owners) expect(await left({ owner })).toEqual([]);
+    expect(existsSync(join(home.stateDir, 'engines'))).toBe(false);
   });
 
   it("[N23] leaves files of the state folder that are not Sallyport's, and names them", async () => {

@@ -1,6 +1,7 @@
 /** What somebody inside a box of bubblewrap tries first. Each denial is the kernel's answer, read by a program inside. */
 
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -14,6 +15,11 @@ import { openSandboxes, runInSandbox } from '../support/sandboxes.ts';
 import { asRoot, when } from '../support/selection.ts';
 
 const isThere = requirement('bubblewrap and python3', commandExists('bwrap') && commandExists('python3'));
+
+/** Where a sandbox sees its limit of memory. */
+const limitsFile = existsSync('/sys/fs/cgroup/cgroup.controllers')
+  ? '/sys/fs/cgroup/memory.max'
+  : '/sys/fs/cgroup/memory/memory.limit_in_bytes';
 
 /** One line for each attempt: its name, and what the kernel said. */
 const attempts = (hostPid: number, hostSocket: string): string => `
@@ -74,7 +80,7 @@ tried('write-usr', lambda: open('/usr/planted', 'w'))
 tried('write-etc', lambda: open('/etc/planted', 'w'))
 tried('write-porter', lambda: open('/.sallyport/porter', 'r+'))
 tried('open-porter', lambda: os.chmod('/.sallyport/porter', 0o777))
-tried('write-limits', lambda: open('/sys/fs/cgroup/memory/memory.limit_in_bytes', 'r+'))
+tried('write-limits', lambda: open('${limitsFile}', 'r+'))
 tried('device', lambda: os.mknod('/tmp/disk', 0o60600, os.makedev(8, 0)))
 tried('terminal', lambda: open('/dev/tty', 'r+'))
 tried('type-ahead', lambda: fcntl.ioctl(0, 0x5412, b'x'))

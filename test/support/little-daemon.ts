@@ -40,7 +40,7 @@ export interface LittleDaemon {
 }
 
 export const testVersion = '1.2.3';
-export const testEnvironment = '0123456789abcdef';
+export const testEngineKey = 'docker-01234567';
 
 export async function littleDaemon(options: { readonly idleMs?: number } = {}): Promise<LittleDaemon> {
   const { sandboxes, folder, close } = await LittleSandboxes.open();
@@ -62,7 +62,7 @@ export async function littleDaemon(options: { readonly idleMs?: number } = {}): 
     log: { info: () => {}, error: (message, fields) => void logged.push({ message, ...fields }) },
     version: testVersion,
     owner: 'owner',
-    engineEnvironment: testEnvironment,
+    engineKey: testEngineKey,
     engine: { name: 'none', endpoint: 'unix:///none', version: '0' },
     idleMs: options.idleMs ?? Number.POSITIVE_INFINITY,
     images: noImages,

@@ -7,6 +7,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import { listEngineFolders } from '../../src/lib/engine-folders.ts';
 import { ownerId } from '../../src/lib/owner.ts';
 import { DaemonClient } from '../../src/sdk/client.ts';
 import { type CliResult, sally } from './cli.ts';
@@ -32,9 +33,13 @@ export async function ownHome(options: { readonly engineDir?: string } = {}): Pr
     SALLYPORT_ENGINE_DIR: options.engineDir ?? join(home, 'e'),
   };
   onTestFinished(async () => {
-    const client = new DaemonClient({ stateDir, startDaemon: false, anyEngine: true });
-    await client.shutdown().finally(() => client.close());
-    if (options.engineDir === undefined) await removeOwned(testEngine().connection, owner);
+    for (const { path } of listEngineFolders(stateDir)) {
+      // A folder of one engine is a state folder of its own to a client.
+      const client = new DaemonClient({ stateDir: path, startDaemon: false, anyEngine: true });
+      await client.shutdown().finally(() => client.close());
+      const itsOwner = ownerId(process.getuid?.() ?? -1, path);
+      if (options.engineDir === undefined) await removeOwned(testEngine().connection, itsOwner);
+    }
     await rm(home, { recursive: true, force: true });
   });
   return {

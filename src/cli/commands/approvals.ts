@@ -14,38 +14,58 @@ import type { DaemonClient } from '../../sdk/client.ts';
 import { readClientEnvironment } from '../../sdk/config.ts';
 import { askLine } from '../ask.ts';
 import type { CliContext } from '../context.ts';
+import { engineClient, engineFolders, withEachEngine } from '../engine-clients.ts';
 import { exitCode } from '../exit-codes.ts';
 import { note, print, printJson } from '../output.ts';
 import { ago, printable, table } from '../table.ts';
 
-async function withApprovals<T>(work: (approvals: Approvals) => Promise<T>): Promise<T> {
-  const approvals = new Approvals();
-  try {
-    return await work(approvals);
-  } finally {
-    approvals.disconnect();
+/** The questions of each daemon that runs: every one has those of its own clients. */
+async function eachInbox<T>(read: (approvals: Approvals) => Promise<T>): Promise<readonly T[]> {
+  const found: T[] = [];
+  await withEachEngine(async (client) => {
+    try {
+      found.push(await read(new Approvals({ client })));
+    } catch (error) {
+      if (!isSallyportError(error, 'daemon_unreachable')) throw error;
+    }
+  });
+  return found;
+}
+
+/** A client of the daemon that has this question. */
+async function inboxOf(id: string, signal: AbortSignal): Promise<DaemonClient> {
+  for (const engine of engineFolders()) {
+    const client = engineClient(engine);
+    try {
+      await new Approvals({ client }).get(id, signal);
+      return client;
+    } catch (error) {
+      client.close();
+      const isElsewhere =
+        isSallyportError(error, 'approval_not_found') || isSallyportError(error, 'daemon_unreachable');
+      if (!isElsewhere) throw error;
+    }
   }
+  throw new SallyportError('approval_not_found', `there is no question ${id}`, { details: { approval: id } });
 }
 
 export async function approvalsCommand(
   options: { readonly all?: true; readonly json?: true },
   { signal }: CliContext,
 ): Promise<number> {
-  return await withApprovals(async (approvals) => {
-    const found = await approvals.list({ all: options.all === true, signal });
-    if (options.json === true) printJson(found);
-    else {
-      const rows = found.map(({ id, state, class: riskClass, askedAt, command }) => [
-        id,
-        state,
-        riskClass,
-        ago(askedAt),
-        command.slice(0, 100),
-      ]);
-      for (const line of table(['ID', 'STATE', 'CLASS', 'ASKED', 'COMMAND'], rows)) print(line);
-    }
-    return exitCode.ok;
-  });
+  const found = (await eachInbox((inbox) => inbox.list({ all: options.all === true, signal }))).flat();
+  if (options.json === true) printJson(found);
+  else {
+    const rows = found.map(({ id, state, class: riskClass, askedAt, command }) => [
+      id,
+      state,
+      riskClass,
+      ago(askedAt),
+      command.slice(0, 100),
+    ]);
+    for (const line of table(['ID', 'STATE', 'CLASS', 'ASKED', 'COMMAND'], rows)) print(line);
+  }
+  return exitCode.ok;
 }
 
 export interface AnswerOptions {
@@ -62,7 +82,9 @@ export async function answerCommand(
 ): Promise<number> {
   const isTerminal = process.stdin.isTTY && process.stderr.isTTY;
   const token = await approverToken(isTerminal);
-  return await withApprovals(async (approvals) => {
+  const client = await inboxOf(id, signal);
+  try {
+    const approvals = new Approvals({ client });
     const approval = await approvals.get(id, signal);
     const asksWord = decision === 'approve' && approval.needsWord && options.word === undefined && isTerminal;
     if (asksWord) explain(approval);
@@ -80,7 +102,9 @@ export async function answerCommand(
     if (options.json === true) printJson(answered);
     else note(`${id} is ${answered.state}: ${printable(answered.command)}`);
     return exitCode.ok;
-  });
+  } finally {
+    client.close();
+  }
 }
 
 /** The question of a guarded command at the terminal that it was given at. Never rejects: an answer that failed is none. */

@@ -23,13 +23,14 @@ export async function eventsCommand(
   const follow = options.follow === true;
   try {
     const sandbox = box === undefined ? undefined : (await calls.get(box, { signal })).id;
+    const client = sandbox === undefined ? calls.client : await calls.client.holderOf(sandbox, signal);
     // The last that is there already.
-    const { sequence: last } = await calls.client.json<{ sequence: number }>('GET', '/v1/health', { signal });
+    const { sequence: last } = await client.json<{ sequence: number }>('GET', '/v1/health', { signal });
     const since = options.since ?? 0;
     if (!follow && last <= since) return exitCode.ok;
     const end = new AbortController();
     // All of them, chosen here: who asks the daemon for those of one sandbox counts as its client and keeps it alive.
-    const events = followWireEvents(calls.client, { since, signal: AbortSignal.any([signal, end.signal]) });
+    const events = followWireEvents(client, { since, signal: AbortSignal.any([signal, end.signal]) });
     for await (const event of events) {
       if (sandbox === undefined || event.sandbox_id === sandbox) {
         print(options.json === true ? JSON.stringify(event) : lineOf(event));

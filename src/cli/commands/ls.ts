@@ -1,11 +1,15 @@
-/** `sally ls`: all sandboxes as a table, or as the API has them. */
+/** `sally ls`: the sandboxes of the engine in use as a table, or as the API has them, and how many others hold. */
 
 import type { SandboxView } from '../../protocol/views.ts';
+import { readClientEnvironment } from '../../sdk/config.ts';
+import { type OtherEngine, otherEngines } from '../../sdk/other-engines.ts';
 import type { CliContext } from '../context.ts';
 import { exitCode } from '../exit-codes.ts';
-import { print, printJson } from '../output.ts';
+import { note, print, printJson } from '../output.ts';
 import { SandboxCalls } from '../sandbox-calls.ts';
 import { ago, table } from '../table.ts';
+
+const mostNames = 5;
 
 export interface LsOptions {
   readonly label?: readonly string[];
@@ -17,15 +21,26 @@ export async function lsCommand(options: LsOptions, { signal }: CliContext): Pro
   const calls = new SandboxCalls();
   try {
     const sandboxes = await calls.list(options.label, { signal });
-    if (options.json === true) printJson({ sandboxes });
+    const others = otherEngines(readClientEnvironment().stateDir, calls.client.folder);
+    if (options.json === true) printJson({ sandboxes, other_engines: others.map(otherView) });
     else if (options.quiet === true) for (const { name } of sandboxes) print(name);
-    else
+    else {
       for (const row of table(['NAME', 'STATE', 'IMAGE', 'WORKSPACE', 'CREATED'], sandboxes.map(rowOf)))
         print(row);
+      for (const other of others) note(otherLine(other));
+    }
     return exitCode.ok;
   } finally {
     calls.close();
   }
+}
+
+const otherView = ({ names, ...engine }: OtherEngine) => ({ ...engine, sandboxes: names.length });
+
+function otherLine({ engine, endpoint, names }: OtherEngine): string {
+  const count = names.length === 1 ? '1 sandbox' : `${names.length} sandboxes`;
+  const where = endpoint === undefined ? engine : `${engine} (${endpoint})`;
+  return `${count} with another engine, ${where}: ${names.slice(0, mostNames).join(', ')}${names.length > mostNames ? ' …' : ''}`;
 }
 
 function rowOf({

@@ -19,7 +19,10 @@ export async function mcpCommand(options: McpOptions, context: CliContext): Prom
   const cwd = process.cwd();
   const approve = options.approve === true;
   const spec = await loadSpec(specFlags(options, cwd), { cwd, approve }, context);
-  const client = new DaemonClient();
+  const client = new DaemonClient({
+    ...(spec.engine === undefined ? {} : { engine: spec.engine }),
+    otherEngines: false,
+  });
   try {
     await serveOnStdio({
       client,

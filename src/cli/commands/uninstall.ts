@@ -2,6 +2,7 @@
 
 import { dirname } from 'node:path';
 import { readConfigEnvironment } from '../../config/config.ts';
+import { type EngineFolder, listEngineFolders } from '../../lib/engine-folders.ts';
 import { SallyportError } from '../../protocol/errors.ts';
 import { DaemonClient, segment } from '../../sdk/client.ts';
 import { readClientEnvironment } from '../../sdk/config.ts';
@@ -14,12 +15,13 @@ import {
 import { carryOut, type Outcome, type Thing } from '../../setup/uninstall/plan.ts';
 import { askYesNo } from '../ask.ts';
 import type { CliContext } from '../context.ts';
+import { engineClient } from '../engine-clients.ts';
 import { exitCode } from '../exit-codes.ts';
 import { note, print, printJson } from '../output.ts';
 import { progressLine } from '../progress-line.ts';
 import { SandboxCalls } from '../sandbox-calls.ts';
 import { table } from '../table.ts';
-import { daemonHealth } from './version.ts';
+import { healthOf } from './version.ts';
 
 export interface UninstallCommandOptions {
   readonly yes?: true;
@@ -34,12 +36,22 @@ export async function uninstallCommand(
   { signal }: CliContext,
 ): Promise<number> {
   const force = options.force === true;
-  const calls = new SandboxCalls(new DaemonClient({ anyEngine: true }));
+  const { stateDir, choose } = readClientEnvironment();
+  const used = listEngineFolders(stateDir);
+  const folders = used.length === 0 ? [{ ...choose(), path: stateDir }] : used;
+  const engines = folders.map((folder) => {
+    const client = new DaemonClient({ stateDir }, { choice: { ...folder, mayFallBack: false } });
+    return { ...folder, calls: new SandboxCalls(client) };
+  });
   try {
-    const plan = await planUninstall(daemonSide(calls, signal), {
+    const sides = engines.map(({ calls, ...engine }) => ({
+      ...engine,
+      daemon: daemonSide(engine, calls, signal),
+    }));
+    const plan = await planUninstall(sides, {
       purge: options.purge === true,
       force,
-      stateDir: readClientEnvironment().stateDir,
+      stateDir,
       configDir: dirname(readConfigEnvironment().userFile),
       signal,
     });
@@ -56,14 +68,14 @@ export async function uninstallCommand(
     }
     return finish(plan, await removeAll(plan, force), options);
   } finally {
-    calls.close();
+    for (const { calls } of engines) calls.close();
   }
 }
 
 /** Compares copied workspaces with the host: changes in them may exist nowhere else. */
-function daemonSide(calls: SandboxCalls, signal: AbortSignal): DaemonSide {
+function daemonSide(engine: EngineFolder, calls: SandboxCalls, signal: AbortSignal): DaemonSide {
   return {
-    pid: async () => (await daemonHealth(signal))?.pid,
+    pid: async () => await pidOf(engine, signal),
     sandboxes: async () => {
       const known: KnownSandbox[] = [];
       for (const { id, name, workspace } of await calls.list([], { signal })) {
@@ -75,6 +87,16 @@ function daemonSide(calls: SandboxCalls, signal: AbortSignal): DaemonSide {
     remove: (name, { force }) => calls.remove(name, { force }),
     stop: () => calls.client.shutdown(),
   };
+}
+
+/** Of the daemon that runs; starts none. */
+async function pidOf(engine: EngineFolder, signal: AbortSignal): Promise<number | undefined> {
+  const client = engineClient(engine);
+  try {
+    return (await healthOf(client, signal))?.pid;
+  } finally {
+    client.close();
+  }
 }
 
 async function countChanges(

@@ -26,15 +26,22 @@ export async function versionCommand(options: { readonly json?: true }): Promise
   return exitCode.ok;
 }
 
-/** Undefined: none runs. */
+/** Of the engine that the environment names. Undefined: none runs. */
 export async function daemonHealth(signal?: AbortSignal): Promise<HealthView | undefined> {
-  const client = new DaemonClient({ startDaemon: false, anyEngine: true });
+  const client = new DaemonClient({ startDaemon: false });
+  try {
+    return await healthOf(client, signal);
+  } finally {
+    client.close();
+  }
+}
+
+/** Undefined: the daemon does not run. */
+export async function healthOf(client: DaemonClient, signal?: AbortSignal): Promise<HealthView | undefined> {
   try {
     return await client.json<HealthView>('GET', '/v1/health', signal === undefined ? {} : { signal });
   } catch (error) {
     if (isSallyportError(error, 'daemon_unreachable')) return undefined;
     throw error;
-  } finally {
-    client.close();
   }
 }

@@ -36,7 +36,7 @@ export function registerDaemonVerbs(registry: Registry): void {
 function registerDaemon({ root, context, act }: Registry): void {
   const daemon = root
     .command('daemon')
-    .description('the process that holds the sandboxes; it starts by itself when it is needed')
+    .description('the process that holds the sandboxes of one engine (starts on demand)')
     .addHelpText('after', examples('sally daemon status', 'sally daemon stop --keep'));
   daemon
     .command('start')
@@ -61,11 +61,15 @@ function registerDaemon({ root, context, act }: Registry): void {
     .command('stop')
     .description('stop it and the sandboxes, which start again fast')
     .option('--keep', 'leave the sandboxes running')
-    .addHelpText('after', examples('sally daemon stop', 'sally daemon stop --keep'))
+    .option('--all', 'the daemons of all engines')
+    .addHelpText(
+      'after',
+      examples('sally daemon stop', 'sally daemon stop --keep', 'sally daemon stop --all'),
+    )
     .action((options) =>
       act({}, async () => {
         const { daemonStop } = await import('../commands/daemon.ts');
-        return await daemonStop(options);
+        return await daemonStop(options, context);
       }),
     );
   daemon

@@ -1,6 +1,7 @@
 /** What the process environment says about engines, read once at the edge and passed in everywhere else. */
 
 import { homedir, userInfo } from 'node:os';
+import { engineVariables } from '../../protocol/engine-environment.ts';
 
 export interface EngineEnvironment {
   readonly platform: NodeJS.Platform;
@@ -14,6 +15,15 @@ export interface EngineEnvironment {
   readonly xdgRuntimeDir?: string;
   readonly xdgConfigHome?: string;
   readonly colimaHome?: string;
+}
+
+/** The environment with the variables of another engine in place of its own. */
+export function engineEnvironmentOf(
+  variables: Readonly<Record<string, string>>,
+  env: NodeJS.ProcessEnv = process.env,
+): EngineEnvironment {
+  const others = Object.entries(env).filter(([name]) => !engineVariables.includes(name));
+  return readEngineEnvironment({ ...Object.fromEntries(others), ...variables });
 }
 
 export function readEngineEnvironment(env: NodeJS.ProcessEnv = process.env): EngineEnvironment {

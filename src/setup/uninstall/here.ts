@@ -1,12 +1,13 @@
-/** Plans the uninstallation for the calling user: inspects daemon, engine, state and program, and changes nothing. */
+/** Plans the uninstallation for the calling user: inspects daemons, engines, state and program, and changes nothing. */
 
 import { existsSync } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readEngineEnvironment } from '../../engines/docker/config.ts';
+import { engineEnvironmentOf } from '../../engines/docker/config.ts';
 import { discoverEngine } from '../../engines/docker/discover.ts';
 import type { EngineConnection } from '../../engines/docker/wire/connection.ts';
 import { forgetInstalled, installedByUs } from '../../images/installed-packages.ts';
+import type { EngineFolder } from '../../lib/engine-folders.ts';
 import { type Installation, installationOf } from '../../lib/installation.ts';
 import { ownerId } from '../../lib/owner.ts';
 import { packageInfo } from '../../lib/package-root.ts';
@@ -15,7 +16,7 @@ import { label } from '../../protocol/labels.ts';
 import { systemKeyring } from '../../store/keyring.ts';
 import { openSecrets } from '../../store/secrets.ts';
 import { readSetupEnvironment } from '../config.ts';
-import { privateEnginePaths } from '../private-engine/paths.ts';
+import { type PrivateEnginePaths, privateEnginePaths } from '../private-engine/paths.ts';
 import { readProcess, waitUntilGone } from '../processes.ts';
 import { ownedObjects, sharedCaches } from './owned-objects.ts';
 import type { Plan, Step, Thing } from './plan.ts';
@@ -23,7 +24,12 @@ import { privateEnginePart, shortList } from './private-engine-part.ts';
 import { removalLine, removeArchiveProgram } from './program-files.ts';
 import { listStateFiles, removeStateFiles } from './state-files.ts';
 
-/** Calls to the daemon of the state folder, which is started on demand. */
+/** An engine that was used, and its daemon. */
+export interface UsedEngine extends EngineFolder {
+  readonly daemon: DaemonSide;
+}
+
+/** Calls to the daemon of an engine, which is started on demand. */
 export interface DaemonSide {
   /** Of the one that runs. */
   pid(): Promise<number | undefined>;
@@ -59,30 +65,31 @@ export interface UninstallPlan extends Plan {
 
 const daemonEndsWithinMs = 30_000;
 
-export async function planUninstall(daemon: DaemonSide, options: UninstallOptions): Promise<UninstallPlan> {
+export async function planUninstall(
+  used: readonly UsedEngine[],
+  options: UninstallOptions,
+): Promise<UninstallPlan> {
   const setup = readSetupEnvironment();
   const paths = privateEnginePaths(setup);
-  const owner = ownerId(setup.uid, options.stateDir);
-  const { sandboxes, unseen } = await lookAtSandboxes(daemon, options, owner);
-  const found = await discoverEngine(readEngineEnvironment(), {
-    privateSocket: paths.socket,
-    signal: options.signal,
-  });
-  const connection = found.found?.connection;
-  const engine = await privateEnginePart({ setup, paths, owner, ...options });
-  const isOwnEngine = engine.step !== undefined && connection?.endpoint === `unix://${paths.socket}`;
+  const owners = used.map(({ path }) => ownerId(setup.uid, path));
+  const engine = await privateEnginePart({ setup, paths, owners, ...options });
+  const parts: EnginePart[] = [];
+  for (const one of used) {
+    const owner = ownerId(setup.uid, one.path);
+    parts.push(
+      await enginePart(one, { owner, paths, removesPrivate: engine.step !== undefined, ...options }),
+    );
+  }
+  const unseen = parts.find((part) => part.unseen !== undefined)?.unseen;
   const installation = installationOf(packageInfo().root);
   const files = await listStateFiles(options.stateDir, options);
   const servesMachine = setup.uid === 0 && !paths.separate && setup.stateIsDefault;
   const packages = servesMachine ? await installedByUs() : [];
   return {
-    changed: sandboxes.filter(({ changes }) => changes !== 0),
+    changed: parts.flatMap(({ sandboxes }) => sandboxes.filter(({ changes }) => changes !== 0)),
     ...(unseen === undefined ? {} : { unseen }),
     steps: [
-      ...(unseen === undefined ? [] : [failingStep(unseen, owner)]),
-      ...sandboxes.map(({ name }) => step('sandbox', name, () => removeIfThere(daemon, name, options))),
-      ...(await daemonSteps(daemon)),
-      ...(connection === undefined ? [] : [await objectsStep(connection, owner, sandboxes)]),
+      ...parts.flatMap(({ steps }) => steps),
       ...(engine.step === undefined ? [] : [engine.step]),
       ...purgeSteps(options, files.removes),
       ...stateSteps(options, files.removes, { uid: setup.uid, servesMachine }),
@@ -90,11 +97,48 @@ export async function planUninstall(daemon: DaemonSide, options: UninstallOption
     ],
     keeps: [
       ...(engine.keep === undefined ? [] : [engine.keep]),
-      ...(await cachesKept(connection, isOwnEngine, owner)),
+      ...parts.flatMap(({ keeps }) => keeps),
       ...filesKept(options, files),
       ...packagesKept(packages),
       ...programKept(installation),
     ],
+  };
+}
+
+/** Of one engine. */
+interface EnginePart extends Plan {
+  readonly sandboxes: readonly KnownSandbox[];
+  readonly unseen?: SallyportError;
+}
+
+async function enginePart(
+  { path, key, variables, daemon }: UsedEngine,
+  options: UninstallOptions & {
+    readonly owner: string;
+    readonly paths: PrivateEnginePaths;
+    /** The uninstallation removes the private engine with all that is in it. */
+    readonly removesPrivate: boolean;
+  },
+): Promise<EnginePart> {
+  const { owner, paths, signal } = options;
+  const { sandboxes, unseen } = await lookAtSandboxes(daemon, { stateDir: path, signal }, owner);
+  // Without a container engine there is nothing but the sandboxes.
+  const connection =
+    key === 'bubblewrap'
+      ? undefined
+      : (await discoverEngine(engineEnvironmentOf(variables), { privateSocket: paths.socket, signal })).found
+          ?.connection;
+  const isPrivate = options.removesPrivate && connection?.endpoint === `unix://${paths.socket}`;
+  return {
+    sandboxes,
+    ...(unseen === undefined ? {} : { unseen }),
+    steps: [
+      ...(unseen === undefined ? [] : [failingStep(unseen, owner)]),
+      ...sandboxes.map(({ name }) => step('sandbox', name, () => removeIfThere(daemon, name, options))),
+      ...(await daemonSteps(daemon)),
+      ...(connection === undefined ? [] : [await objectsStep(connection, owner, sandboxes)]),
+    ],
+    keeps: key === 'bubblewrap' ? [] : await cachesKept(connection, isPrivate, owner),
   };
 }
 
@@ -120,7 +164,7 @@ export async function removeIfThere(
 /** Starts no daemon where there are no records of sandboxes. */
 async function lookAtSandboxes(
   daemon: DaemonSide,
-  { stateDir, signal }: UninstallOptions,
+  { stateDir, signal }: Pick<UninstallOptions, 'stateDir' | 'signal'>,
   owner: string,
 ): Promise<{ readonly sandboxes: readonly KnownSandbox[]; readonly unseen?: SallyportError }> {
   const records = await readdir(join(stateDir, 'sandboxes')).catch(() => []);

@@ -80,11 +80,15 @@ export async function sharedCaches(connection: EngineConnection): Promise<number
   return (await engineHoldings(connection)).filter((one) => isOurs(one) && isShared(one)).length;
 }
 
-/** Names of containers and volumes that are neither this owner's nor a shared cache of ours. */
-export async function othersObjects(connection: EngineConnection, owner: string): Promise<readonly string[]> {
+/** Names of containers and volumes that are neither one of these owners' nor a shared cache of ours. */
+export async function othersObjects(
+  connection: EngineConnection,
+  owners: readonly string[],
+): Promise<readonly string[]> {
+  const isOwn = ({ labels }: Holding): boolean => owners.includes(labels[label.owner] ?? '');
   return (await engineHoldings(connection))
     .filter(({ kind }) => kind !== 'image')
-    .filter((one) => !(isOurs(one) && (one.labels[label.owner] === owner || isShared(one))))
+    .filter((one) => !(isOurs(one) && (isOwn(one) || isShared(one))))
     .map(({ name }) => name);
 }
 

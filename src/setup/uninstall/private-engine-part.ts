@@ -13,7 +13,8 @@ import type { Step, Thing } from './plan.ts';
 export interface PrivateEngineOptions {
   readonly setup: SetupEnvironment;
   readonly paths: PrivateEnginePaths;
-  readonly owner: string;
+  /** The user's, one for each engine that was used. */
+  readonly owners: readonly string[];
   /** Also where its content is unknown. */
   readonly force: boolean;
   readonly purge: boolean;
@@ -43,7 +44,7 @@ export async function privateEnginePart(
 async function reasonToKeep({
   setup,
   paths,
-  owner,
+  owners,
   force,
 }: PrivateEngineOptions): Promise<string | undefined> {
   if (setup.uid !== 0) return 'only root may remove it';
@@ -54,7 +55,7 @@ async function reasonToKeep({
     return force ? undefined : 'it does not answer, so its content is unknown; `sally setup` starts it';
   }
   const connection = await connect({ kind: 'unix', path: paths.socket });
-  const others = await othersObjects(connection, owner);
+  const others = await othersObjects(connection, owners);
   return others.length === 0 ? undefined : `it holds objects of others: ${shortList(others)}`;
 }
 

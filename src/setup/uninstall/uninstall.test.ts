@@ -61,19 +61,19 @@ describe('the state folder', () => {
     const [state, other] = [folder(), folder()];
     writeFileSync(join(other, 'precious'), '');
     symlinkSync(other, join(state, 'sandboxes'));
-    for (const name of ['daemon.log.1', 'daemon.lock.0a.draft', 'secrets.json', 'notes', 'engines'])
-      writeFileSync(join(state, name), '');
+    const gone = ['daemon.log.1', 'daemon.lock.0a.draft', 'audit.lock', 'secrets.json.lock.0a'];
+    for (const name of [...gone, 'secrets.json', 'notes', 'motors']) writeFileSync(join(state, name), '');
     mkdirSync(join(state, 'audit'));
     const uid = process.getuid?.() ?? -1;
     expect(await listStateFiles(state, { purge: false })).toEqual({
-      removes: expect.arrayContaining(['daemon.log.1', 'daemon.lock.0a.draft', 'sandboxes']),
+      removes: expect.arrayContaining([...gone, 'sandboxes']),
       keeps: expect.arrayContaining(['audit', 'secrets.json']),
-      foreign: expect.arrayContaining(['engines', 'notes']),
+      foreign: expect.arrayContaining(['motors', 'notes']),
     });
     await removeStateFiles(state, { purge: false, uid });
-    expect(readdirSync(state).sort()).toEqual(['audit', 'engines', 'notes', 'secrets.json']);
+    expect(readdirSync(state).sort()).toEqual(['audit', 'motors', 'notes', 'secrets.json']);
     await removeStateFiles(state, { purge: true, uid });
-    expect(readdirSync(state).sort()).toEqual(['engines', 'notes']);
+    expect(readdirSync(state).sort()).toEqual(['motors', 'notes']);
     expect(readdirSync(other)).toEqual(['precious']);
   });
 
