@@ -101,6 +101,12 @@ describe('sally run', () => {
     expect((await sally(args)).stdout).toBe(`${256 * 2 ** 20}\n64\n`);
   });
 
+  when(withLimits).it('[G4] takes a limit of more CPUs than the machine has', async () => {
+    const script = `cat /sys/fs/cgroup/cpu/cpu.cfs_quota_us 2>/dev/null || cut -d' ' -f1 /sys/fs/cgroup/cpu.max`;
+    const args = ['run', ...imageFlags(), '--cpus', '1000', '--', 'sh', '-c', script];
+    expect((await sally(args)).stdout).toBe('100000000\n');
+  });
+
   when(withLimits).it(
     '[G4] takes memory and processor time from SALLYPORT_MEM and SALLYPORT_CPU_QUOTA, and a flag wins',
     async () => {
