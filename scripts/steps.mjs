@@ -109,6 +109,14 @@ export async function installDebianPackages(packages, why, more = []) {
   });
 }
 
+/** The major version of this Debian, infinite for testing and sid; undefined on Ubuntu and other distributions. */
+export function debianVersion() {
+  const release = readFileSync('/etc/os-release', 'utf8');
+  if (!/^ID=debian$/m.test(release)) return undefined;
+  const [, version] = /^VERSION_ID="?(\d+)/m.exec(release) ?? [];
+  return version === undefined ? Number.POSITIVE_INFINITY : Number(version);
+}
+
 const backports = 'bookworm-backports';
 const backportsFile = `/etc/apt/sources.list.d/sallyport-${backports}.sources`;
 
@@ -117,9 +125,7 @@ const backportsFile = `/etc/apt/sources.list.d/sallyport-${backports}.sources`;
  * packages of it are taken only when asked for by name, so nothing else of the machine changes.
  */
 export async function installFromBackports(packages, why) {
-  const release = readFileSync('/etc/os-release', 'utf8');
-  const isDebian12 = /^ID=debian$/m.test(release) && /^VERSION_CODENAME=bookworm$/m.test(release);
-  if (!isDebian12 || packages.every(isInstalled)) return;
+  if (debianVersion() !== 12 || packages.every(isInstalled)) return;
   const { stdout } = spawnSync('apt-get', ['indextargets', '--format', '$(SUITE) $(CODENAME) $(RELEASE)'], {
     encoding: 'utf8',
   });

@@ -3,7 +3,7 @@
  * and in a tunnel, with none of the variables, by names alone.
  */
 
-import { describe, expect, inject, it } from 'vitest';
+import { expect, inject, it } from 'vitest';
 import { PhantomRegistry } from '../../src/gate/credentials/phantoms.ts';
 import { javaTruststore } from '../../src/gate/tls/java-truststore.ts';
 import { upstreamTls } from '../../src/gate/tls/system-roots.ts';
@@ -17,13 +17,16 @@ import { fillPackages, fillSite, type PackageSite, serveSite } from '../support/
 import { canPackageImages } from '../support/packaged-image.ts';
 import { commandExists, requirement } from '../support/requires.ts';
 import { openSandboxes, runInSandbox } from '../support/sandboxes.ts';
+import { realClients, when } from '../support/selection.ts';
 
 const { baseImage: base } = inject('engine');
 const npm = await npmFolder();
-const hasTools = requirement(
-  'git, python3 and an npm in one folder',
-  commandExists('git') && commandExists('python3') && npm !== undefined,
-);
+const hasTools =
+  canPackageImages() &&
+  requirement(
+    'git, python3 and an npm in one folder',
+    commandExists('git') && commandExists('python3') && npm !== undefined,
+  );
 
 const real = 'sk-real-0123456789abcdef';
 
@@ -133,7 +136,7 @@ async function world(): Promise<{
   return { site, box, names: dns.asked };
 }
 
-describe.runIf(hasTools && canPackageImages())('[R6] curl, wget, git, npm, pip, node, apt and java', () => {
+when(realClients, hasTools).describe('[R6] curl, wget, git, npm, pip, node, apt and java', () => {
   it('[R7] reach an allowed host by HTTPS and no other, with TLS opened and with none of the variables', async () => {
     const { site, box, names } = await world();
     for (const [way, host] of [

@@ -26,7 +26,7 @@ import {
 } from '../support/made-release.ts';
 import { type NpmRegistry, npmRegistry } from '../support/npm-registry.ts';
 import { ownHome } from '../support/own-home.ts';
-import { commandExists, requirement } from '../support/requires.ts';
+import { arm64Emulator, commandExists, requirement } from '../support/requires.ts';
 import { realClients, when } from '../support/selection.ts';
 
 const execute = promisify(execFile);
@@ -194,17 +194,21 @@ when(realClients, canBuildBoth).describe('a release', () => {
     expect(await readFile(join(place, 'b/bin/sally'), 'utf8')).toBe('of somebody else');
   });
 
-  it.runIf(
-    requirement('arm64 by emulation', commandExists('qemu-aarch64-static') || process.arch === 'arm64'),
-  )('[N23] has a Node.js for arm64 that runs the program', async () => {
-    const place = await mkdtemp(join(folder, 'arm64-'));
-    await execute('tar', ['-xzf', join(out, archives[1] ?? ''), '-C', place, '--strip-components=1']);
-    const emulator = process.arch === 'arm64' ? [] : ['qemu-aarch64-static', '-L', '/usr/aarch64-linux-gnu'];
-    const library = join(place, 'lib/sallyport');
-    const words = [join(library, 'node/bin/node'), '--', join(library, 'package/dist/cli/sally.cjs')];
-    const [program = '', ...args] = [...emulator, ...words, '--version'];
-    expect((await execute(program, args)).stdout).toBe(`${version}\n`);
-  });
+  it.runIf(requirement('arm64 by emulation', arm64Emulator !== undefined || process.arch === 'arm64'))(
+    '[N23] has a Node.js for arm64 that runs the program',
+    async () => {
+      const place = await mkdtemp(join(folder, 'arm64-'));
+      await execute('tar', ['-xzf', join(out, archives[1] ?? ''), '-C', place, '--strip-components=1']);
+      const emulator =
+        process.arch === 'arm64' || arm64Emulator === undefined
+          ? []
+          : [arm64Emulator, '-L', '/usr/aarch64-linux-gnu'];
+      const library = join(place, 'lib/sallyport');
+      const words = [join(library, 'node/bin/node'), '--', join(library, 'package/dist/cli/sally.cjs')];
+      const [program = '', ...args] = [...emulator, ...words, '--version'];
+      expect((await execute(program, args)).stdout).toBe(`${version}\n`);
+    },
+  );
 
   it('[N23] is installed by the GitHub Action, which runs a command in a sandbox and passes its exit code', async () => {
     const home = await ownHome();

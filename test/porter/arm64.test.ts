@@ -6,16 +6,15 @@ import { describe, expect, it } from 'vitest';
 import { porterBinaryPath } from '../../src/porter/binary.ts';
 import { connectPorter, runIn, startPorter } from '../support/porter-child.ts';
 import { bytesOf, filesInFolder, gather } from '../support/porter-files.ts';
-import { commandExists, requirement } from '../support/requires.ts';
+import { arm64Emulator, requirement } from '../support/requires.ts';
 
-const emulator = 'qemu-aarch64-static';
 const ready = requirement(
   'the arm64 porter and an emulator for it',
-  existsSync(porterBinaryPath('arm64')) && (process.arch === 'arm64' || commandExists(emulator)),
+  existsSync(porterBinaryPath('arm64')) && (process.arch === 'arm64' || arm64Emulator !== undefined),
 );
 
 describe.runIf(ready)('the arm64 porter', () => {
-  const wrapper = process.arch === 'arm64' ? [] : [emulator];
+  const wrapper = process.arch === 'arm64' || arm64Emulator === undefined ? [] : [arm64Emulator];
 
   it('greets and answers', async () => {
     const porter = await connectPorter(startPorter(['--exit-with-host'], wrapper, 'arm64'));

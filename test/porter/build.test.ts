@@ -11,10 +11,9 @@ import { packageInfo } from '../../src/lib/package-root.ts';
 import { readElf } from '../support/elf.ts';
 import { temporaryFolder } from '../support/little-engine.ts';
 import { connectPorter, nativeArchitecture, startProgram } from '../support/porter-child.ts';
-import { commandExists, requirement } from '../support/requires.ts';
+import { arm64Emulator, commandExists, requirement } from '../support/requires.ts';
 
 const sources = ['Makefile', 'src', 'keeper', 'runtime', 'test'];
-const emulator = 'qemu-aarch64-static';
 const crossCompiler = 'aarch64-linux-gnu-gcc';
 const isAmd64 = nativeArchitecture === 'amd64';
 
@@ -34,7 +33,7 @@ const ways: readonly Way[] = [
 requirement('gcc', commandExists('gcc'));
 const hasEmulator = requirement(
   'a cross compiler for arm64, and an emulator',
-  !isAmd64 || (commandExists(crossCompiler) && commandExists(emulator)),
+  !isAmd64 || (commandExists(crossCompiler) && arm64Emulator !== undefined),
 );
 const found = ways.filter(
   ({ compiler, architecture }) =>
@@ -79,7 +78,7 @@ describe.each(found)('porter by $compiler $flags for $architecture', ({ compiler
 
   it('is small, static, and has nothing that is writable and executable', async () => {
     const folder = build();
-    const wrapper = emulated ? [emulator] : [];
+    const wrapper = emulated && arm64Emulator !== undefined ? [arm64Emulator] : [];
     for (const [name, most] of [
       ['porter', 110_000],
       ['keeper', 20_000],

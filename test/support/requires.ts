@@ -20,6 +20,9 @@ export function requirement(name: string, available: boolean): boolean {
   return false;
 }
 
+/** QEMU's emulator of arm64 programs: Debian 12 has only the first name, releases after Debian 13 only the second. */
+export const arm64Emulator = ['qemu-aarch64-static', 'qemu-aarch64'].find(commandExists);
+
 export function commandExists(name: string): boolean {
   return spawnSync('sh', ['-c', 'command -v "$1"', 'sh', name], { stdio: 'ignore' }).status === 0;
 }

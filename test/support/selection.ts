@@ -16,8 +16,8 @@ const suite = process.env['SALLYPORT_TEST_SUITE'];
 const onDocker = process.env['SALLYPORT_TEST_ENGINE'] !== 'bubblewrap';
 
 export const asRoot: Part = { isSelected: isRoot, runsIn: 'npm test as root' };
-export const fullSizes: Part = { isSelected: full, runsIn: 'npm run test:full' };
-/** Images of agents and the browser, programs of others from the npm registry, a private Tor network: minutes to make. */
+export const fullSizes: Part = { isSelected: full, runsIn: 'npm run test:full -- here' };
+/** Images of agents, the browser and HTTPS clients, programs of the npm registry, a private Tor network: minutes to make. */
 export const realClients: Part = {
   isSelected: full || suite === 'clients',
   runsIn: 'npm test -- --suite clients',
