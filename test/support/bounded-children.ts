@@ -11,13 +11,17 @@ const bound = { timeout: 150_000, killSignal: 'SIGKILL' } as const;
 
 type SyncCall = (program: string, ...rest: readonly unknown[]) => unknown;
 
+/** The unit tests share a process, in which this module is loaded again for each file. */
+const isBounded = Symbol.for('sallyport.bounded');
+
 for (const name of ['spawnSync', 'execFileSync', 'execSync'] as const) {
   const original = childProcess[name] as SyncCall;
+  if (isBounded in original) continue;
   const bounded: SyncCall = (program, ...rest) => {
     const args = rest.filter(Array.isArray);
     const options = rest.find((one) => typeof one === 'object' && one !== null && !Array.isArray(one));
     return original(program, ...args, { ...bound, ...(options as object | undefined) });
   };
-  Object.assign(childProcess, { [name]: bounded });
+  Object.assign(childProcess, { [name]: Object.assign(bounded, { [isBounded]: true }) });
 }
 syncBuiltinESMExports();

@@ -13,6 +13,7 @@ import { describeEndpoint } from '../../src/engines/docker/endpoint/endpoint.ts'
 import { dockerImageEngine } from '../../src/engines/docker/image-engine.ts';
 import type { EngineConnection } from '../../src/engines/docker/wire/connection.ts';
 import { ensureImage } from '../../src/images/ensure-image.ts';
+import { listEngineFolders } from '../../src/lib/engine-folders.ts';
 import { ownerId } from '../../src/lib/owner.ts';
 import { label } from '../../src/protocol/labels.ts';
 import { DaemonClient } from '../../src/sdk/client.ts';
@@ -105,7 +106,8 @@ interface Run {
 async function tearDown(ready: ReadyEngine, run: Run): Promise<void> {
   const problems: string[] = [];
   const places = (await readdir(run.stateFolders)).filter((name) => /^\d+(-[a-z]+)?$/.test(name));
-  const stateDirs = [run.stateFolders, ...places.map((name) => join(run.stateFolders, name))];
+  const homes = [run.stateFolders, ...places.map((name) => join(run.stateFolders, name))];
+  const stateDirs = homes.flatMap(engineFoldersOf);
   for (const stateDir of stateDirs) {
     try {
       await stopDaemon(stateDir);
@@ -126,6 +128,11 @@ async function tearDown(ready: ReadyEngine, run: Run): Promise<void> {
   process.exitCode = 1;
   throw new Error(`the test run left something behind:\n  ${problems.join('\n  ')}`);
 }
+
+/** Of each engine that was used with a state folder. */
+const engineFoldersOf = (home: string): readonly string[] => [
+  ...new Set([home, ...listEngineFolders(home).map(({ path }) => path)]),
+];
 
 /** One that the command line started for the tests. What it stops is still there, and so is found to be left. */
 async function stopDaemon(stateDir: string): Promise<void> {
