@@ -3,7 +3,7 @@
  * devices and engine, in which the two commands of README run in a new clone of this repository's HEAD. Nothing of it is
  * left afterwards, and this machine is compared before and after. Needs root.
  *
- *   node scripts/fresh-machine.mjs debian-13                        npm start, then npm test
+ *   node scripts/fresh-machine.mjs debian-13                        npm start, sally doctor, npm test
  *   node scripts/fresh-machine.mjs debian-13 --script 'npm start'   another shell script, in the clone
  *   node scripts/fresh-machine.mjs debian-13 --results FILE         copies the test results there
  */
@@ -12,9 +12,11 @@ import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { distributionNamed } from './fresh-machine/distributions.mjs';
-import { cacheFolder, FreshMachine, removeAbandoned } from './fresh-machine/machine.mjs';
+import { cacheFolder, FreshMachine, logInEnvironment, removeAbandoned } from './fresh-machine/machine.mjs';
 import { differences, readMachineState } from './fresh-machine/machine-state.mjs';
+import { connectNetwork } from './fresh-machine/network.mjs';
 import { makeRootFolder } from './fresh-machine/root-folder.mjs';
+import { makeUserModeMachine, runInUserMode } from './fresh-machine/user-mode.mjs';
 import { installDebianPackages, isRootOnDebian } from './steps.mjs';
 
 const { values, positionals } = parseArgs({
@@ -22,7 +24,7 @@ const { values, positionals } = parseArgs({
   options: { script: { type: 'string' }, results: { type: 'string' } },
 });
 const distribution = distributionNamed(positionals[0]);
-const script = values.script ?? 'npm start </dev/null && npx sally doctor && npm test';
+const script = values.script ?? 'sh scripts/fresh-machine/begin.sh && npm test';
 const clone = 'cd /root && git clone --quiet /mnt/source sallyport && cd sallyport';
 
 if (!isRootOnDebian()) {
@@ -49,14 +51,13 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
 let code = 1;
 try {
   const from = performance.now();
-  await makeRootFolder(distribution, { folder: machine.root, cacheFolder });
+  if (distribution.kernel) await makeUserModeMachine(distribution, { machine, cacheFolder });
+  else await makeRootFolder(distribution, { folder: machine.root, cacheFolder });
   console.error(
     `sally: made ${distribution.name} with Node.js ${distribution.node} in ${seconds(performance.now() - from)}`,
   );
   if (interrupted === undefined) {
-    code = await machine.run(`set -e; ${clone}; ${script}`, {
-      onOutput: (bytes) => process.stdout.write(bytes),
-    });
+    code = await runScript(`set -e; ${clone}; ${script}`, (bytes) => process.stdout.write(bytes));
     keepResults();
   }
 } finally {
@@ -70,8 +71,15 @@ function seconds(ms) {
   return `${(ms / 1000).toFixed(1)} s`;
 }
 
+async function runScript(text, onOutput) {
+  if (distribution.kernel)
+    return await runInUserMode(machine, text, { environment: logInEnvironment(), onOutput });
+  return await machine.run(['/bin/sh', '-c', text], { connect: connectNetwork, onOutput });
+}
+
 function keepResults() {
-  const made = join(machine.root, 'root/sallyport/.cache/test-results.json');
+  const inside = distribution.kernel ? 'shared' : 'root/sallyport/.cache';
+  const made = join(machine.root, inside, 'test-results.json');
   if (values.results === undefined || !existsSync(made)) return;
   mkdirSync(dirname(values.results), { recursive: true });
   copyFileSync(made, values.results);

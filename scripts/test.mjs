@@ -2,8 +2,8 @@
  * `npm test`: sets up everything, then runs the unit and integration tests against a real engine.
  *
  *   npm test                       everything but the big sizes and the programs of others
- *   npm test -- --suite core       a part: core, clients or user (test/suites.ts)
- *   npm run test:full              everything, with the big sizes
+ *   npm test -- --suite core       a part: core, cgroup2, clients or user (test/suites.ts)
+ *   npm test -- --full             everything, with the big sizes
  *   npm test -- src/lib            other arguments go to vitest
  *
  * On Debian as root the script installs what the tests need besides the product itself (cross compiler, registry, ssh server,
@@ -14,6 +14,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
 import {
+  debianVersion,
   ensureDependencies,
   installDebianPackages,
   installFromBackports,
@@ -23,12 +24,13 @@ import {
   run,
 } from './steps.mjs';
 
+/** Suites that need no more than `corePackages`. */
+const smallSuites = ['core', 'cgroup2'];
 const corePackages = ['make', 'bubblewrap', 'iproute2', 'python3'];
 const allPackages = [
   ...corePackages,
   'gcc-aarch64-linux-gnu',
   'libc6-dev-arm64-cross',
-  'qemu-user-static',
   'docker-registry',
   'openssh-server',
   'openssh-client',
@@ -40,6 +42,9 @@ const allPackages = [
 ];
 /** Debian 12's own gVisor is too old for newer kernels. */
 const backportedPackages = ['runsc'];
+const packagesToDebian12 = ['qemu-user-static'];
+/** Debian 13 moved the `docker` command out of docker.io and merged qemu-user-static into qemu-user. */
+const packagesSinceDebian13 = ['qemu-user', 'docker-cli', ...backportedPackages];
 
 const { values, tokens } = parseArgs({
   strict: false,
@@ -60,8 +65,13 @@ const leftOut = join(root, '.cache', 'left-out.jsonl');
 
 await ensureDependencies();
 if (isRootOnDebian()) {
-  await installDebianPackages(values.suite === 'core' ? corePackages : allPackages, 'which the tests use');
-  if (values.suite !== 'core') await installFromBackports(backportedPackages, 'which the tests use');
+  const why = 'which the tests use';
+  if (smallSuites.includes(values.suite)) await installDebianPackages(corePackages, why);
+  else {
+    const ofRelease = debianVersion() >= 13 ? packagesSinceDebian13 : packagesToDebian12;
+    await installDebianPackages([...allPackages, ...ofRelease], why);
+    await installFromBackports(backportedPackages, why);
+  }
 }
 await must(process.execPath, [join(root, 'scripts/build.mjs')]);
 mkdirSync(join(root, '.cache'), { recursive: true });
@@ -81,7 +91,8 @@ process.exitCode = await run(
     // A file of which this run has no part is empty: test/support/selection.ts. countResults fails a run without tests.
     '--passWithNoTests',
     // A sandbox or an engine that hangs takes the whole limit of each test that uses it: ten failures are enough to know.
-    ...(process.env.CI === undefined ? [] : ['--bail=10']),
+    // A full run is made for its list of failures.
+    ...(process.env.CI === undefined ? [] : [`--bail=${values.full ? 100 : 10}`]),
     ...forVitest,
   ],
   {

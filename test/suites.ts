@@ -27,10 +27,28 @@ const suites: Readonly<Record<string, Suite>> = {
     alone: [],
     bubblewrap: security('egress-hosts'),
   },
-  /** Programs of others: agents, browser, MCP inspector, Tor, and the images that hold them; bare machines; a release. */
+  /**
+   * The tests that read or depend on control groups, on both engines: limits, memory, pause, end. Services are not among them:
+   * they fail on debian-13-cgroup2.
+   */
+  cgroup2: {
+    unit: [],
+    integration: [
+      ...integration('bubblewrap', 'doctor', 'porter-box', 'run', 'sandboxes'),
+      ...security('bubblewrap-escapes', 'egress-hosts', 'engine-restart', 'strict-profile'),
+      'test/recovery/crash-points.test.ts',
+    ],
+    alone: [],
+    bubblewrap: [
+      ...integration('run', 'sandboxes'),
+      ...security('egress-hosts', 'strict-profile'),
+      'test/recovery/crash-points.test.ts',
+    ],
+  },
+  /** Programs of others: agents, browser, HTTPS clients, MCP inspector, Tor, and their images; bare machines; a release. */
   clients: {
     unit: [],
-    integration: integration('browser', 'mcp-inspector'),
+    integration: integration('browser', 'egress-https-clients', 'mcp-inspector'),
     alone: [
       ...integration('agent-clients.alone', 'agent-terminal.alone', 'fresh-machine.alone', 'templates.alone'),
       ...security('egress-tor.alone'),

@@ -1,9 +1,22 @@
 /** The machines that Sallyport promises to work on: a Debian release each, with the Node.js line that goes with it. */
 
+/**
+ * The kernel as a program: Debian's user-mode-linux. It comes from sid, because 6.1 and 6.12 cannot set the registers of their
+ * first process on a CPU with AMX. It runs in a folder with these packages and what they depend on.
+ */
+const userModeLinux = {
+  suite: 'sid',
+  packages: ['base-files', 'coreutils', 'dash', 'mount', 'user-mode-linux'],
+  /** What a system needs for a kernel with modules and a network card. */
+  guestPackages: ['iproute2', 'kmod'],
+};
+
 export const distributions = {
   'debian-12': { suite: 'bookworm', node: '20', npm: '10' },
   'debian-13': { suite: 'trixie', node: '22', npm: '10' },
   'debian-sid': { suite: 'sid', node: '24', npm: '11' },
+  /** The user space of Debian 13 on a kernel of its own, whose control groups are those of version 2. */
+  'debian-13-cgroup2': { suite: 'trixie', node: '22', npm: '10', kernel: userModeLinux },
 };
 
 /** Everything a newcomer is assumed to have: a C compiler, git, `ps` and the usual certificates. Nothing else. */

@@ -9,16 +9,18 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { root } from '../steps.mjs';
 import { makeGroups, removeGroups } from './cgroups.mjs';
-import { connectNetwork } from './network.mjs';
 
 const folders = '/var/tmp';
 const prefix = 'sallyport-fresh-';
 const enter = fileURLToPath(new URL('enter.sh', import.meta.url));
 
+/** Exit code of a process that a signal killed. */
+const stoppedCode = 137;
+
 export const cacheFolder = join(folders, 'sallyport-bare-systems');
 
 /** Everything that a new log-in would have, and nothing of this process's environment. */
-function environment() {
+export function logInEnvironment() {
   return {
     HOME: '/root',
     LANG: 'C.UTF-8',
@@ -41,10 +43,13 @@ export class FreshMachine {
     mkdirSync(this.root);
   }
 
-  /** Runs a shell script as root inside; resolves with its exit code. */
-  async run(script, { onOutput }) {
+  /**
+   * Runs a command as root inside; resolves with its exit code. `connect` gets the pid of the machine's first process and
+   * resolves with the process that serves its network.
+   */
+  async run(command, { connect, onOutput }) {
+    if (this.#isStopped) return stoppedCode;
     const groups = makeGroups(this.id);
-    const inside = ['/bin/sh', '-c', script];
     // The process joins the groups first: a cgroup namespace begins where its first process is.
     const joinGroups =
       'for file in $GROUPS_TO_JOIN; do echo $$ >"$file"; done; unset GROUPS_TO_JOIN; exec "$@"';
@@ -63,10 +68,10 @@ export class FreshMachine {
         enter,
         this.root,
         root,
-        ...inside,
+        ...command,
       ],
       {
-        env: { ...environment(), GROUPS_TO_JOIN: groups.join(' ') },
+        env: { ...logInEnvironment(), GROUPS_TO_JOIN: groups.join(' ') },
         stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
         detached: true,
       },
@@ -76,21 +81,28 @@ export class FreshMachine {
     child.stderr.on('data', onOutput);
     const ended = new Promise((resolve, reject) => {
       child.once('error', reject);
-      child.once('close', (code, signal) => resolve(code ?? (signal === 'SIGINT' ? 130 : 137)));
+      child.once('close', (code, signal) => resolve(code ?? (signal === 'SIGINT' ? 130 : stoppedCode)));
     });
     const ready = new Promise((resolve) => child.stdio[3].once('data', () => resolve(true)));
     if (await Promise.race([ready, ended.then(() => false)])) {
-      this.#network = await connectNetwork(firstChildOf(child.pid));
-      child.stdio[4].end('connected\n');
+      this.#network = await connect(firstChildOf(child.pid));
+      if (this.#isStopped) await this.stop();
+      else child.stdio[4].end('connected\n');
     }
     return await ended;
   }
 
   #child;
   #network;
+  #isStopped = false;
 
-  /** Ends every process of the machine; `run` then resolves. */
+  get isStopped() {
+    return this.#isStopped;
+  }
+
+  /** Ends every process of the machine; `run` then resolves, also one that is called or connected later. */
   async stop() {
+    this.#isStopped = true;
     for (const started of [this.#child, this.#network]) {
       if (started === undefined || started.exitCode !== null || started.signalCode !== null) continue;
       const ended = new Promise((resolve) => started.once('exit', resolve));

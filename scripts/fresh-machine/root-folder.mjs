@@ -1,91 +1,25 @@
 /** Makes the root folder of a bare machine: a minimal Debian from packages, with Node.js and npm from the npm registry. */
 
 import { spawnSync } from 'node:child_process';
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { debianMirror, hashText, must } from '../steps.mjs';
+import { must } from '../steps.mjs';
 import { bareMachinePackages } from './distributions.mjs';
 import { nameserver } from './network.mjs';
+import { packedSystem, unpack } from './packed-system.mjs';
 
-/** Packages change daily in sid; a bare system of the same day is the same. */
-const keptMs = 24 * 3600 * 1000;
 const ownAuthorities = '/usr/local/share/ca-certificates';
 
 export async function makeRootFolder(distribution, { folder, cacheFolder }) {
-  const archive = await bareSystem(distribution, cacheFolder);
-  mkdirSync(folder, { recursive: true });
-  await must('tar', ['--extract', '--numeric-owner', '--file', archive, '--directory', folder]);
+  const { suite, kernel } = distribution;
+  const packages = [...bareMachinePackages, ...(kernel?.guestPackages ?? [])];
+  await unpack(await packedSystem({ suite, variant: 'minbase', packages }, cacheFolder), folder);
   await addNode(distribution, folder);
   trustSameAuthorities(folder);
   // mmdebstrap copied the resolver and the name of the machine that runs it.
   writeFileSync(join(folder, 'etc/resolv.conf'), `nameserver ${nameserver}\n`);
   writeFileSync(join(folder, 'etc/hostname'), 'fresh\n');
   writeFileSync(join(folder, 'etc/hosts'), '127.0.0.1 localhost fresh\n');
-}
-
-/** The archive of a minimal system, made in memory where there is room: dpkg writes every file to the disk otherwise. */
-async function bareSystem({ suite }, cacheFolder) {
-  mkdirSync(cacheFolder, { recursive: true });
-  const mirror = debianMirror();
-  const key = hashText([suite, mirror, ...bareMachinePackages].join(' '));
-  const archive = join(cacheFolder, `${suite}-${key}.tar`);
-  const isThere = () => existsSync(archive) && Date.now() - statSync(archive).mtimeMs < keptMs;
-  const unlock = await lock(`${archive}.lock`, isThere);
-  if (isThere()) {
-    unlock();
-    return archive;
-  }
-  const unfinished = `${archive}.${process.pid}`;
-  const args = [
-    '--quiet',
-    '--variant=minbase',
-    `--include=${bareMachinePackages.join(',')}`,
-    // The release file of sid may be older than it says it is valid.
-    '--aptopt=Acquire::Check-Valid-Until "false"',
-    '--dpkgopt=force-unsafe-io',
-    '--format=tar',
-    suite,
-    unfinished,
-    `deb ${mirror} ${suite} main`,
-  ];
-  try {
-    await must('mmdebstrap', args, {
-      env: { ...process.env, TMPDIR: existsSync('/dev/shm') ? '/dev/shm' : '/var/tmp' },
-      stdio: ['ignore', 'inherit', 'inherit'],
-    });
-    renameSync(unfinished, archive);
-  } finally {
-    rmSync(unfinished, { force: true });
-    unlock();
-  }
-  return archive;
-}
-
-/** Waits while another process that runs makes the same archive. */
-async function lock(file, isThere) {
-  for (;;) {
-    try {
-      writeFileSync(file, String(process.pid), { flag: 'wx' });
-      return () => rmSync(file, { force: true });
-    } catch (error) {
-      if (error.code !== 'EEXIST') throw error;
-    }
-    if (isThere()) return () => {};
-    const holder = existsSync(file) ? readFileSync(file, 'utf8') : '';
-    if (holder !== '' && !existsSync(`/proc/${holder}`)) rmSync(file, { force: true });
-    await new Promise((resolve) => setTimeout(resolve, 500));
-  }
 }
 
 /** The packages of the npm registry that hold Node.js and npm themselves. */
