@@ -27,10 +27,10 @@ export interface DraftRequest {
 
 export async function openDraft(connection: EngineConnection, request: DraftRequest): Promise<ImageDraft> {
   const { image, kind } = request;
-  // Some engines make no container without a command. As an entrypoint it can be taken back; as a command it would stay.
-  const needsCommand = !(await imageHasCommand(connection, image));
+  const needsCommand = !(await imageHasCommand(connection, image)) && !(await takesNoCommand(connection));
   const body = {
     Image: image,
+    // As an entrypoint it can be taken back; as a command it would stay.
     ...(needsCommand ? { Entrypoint: ['-'] } : {}),
     // They go into the image with the commit, but for the kind: a container that somebody makes of the image carries the
     // image's labels, and must not be taken for one of these.
@@ -51,6 +51,12 @@ export async function openDraft(connection: EngineConnection, request: DraftRequ
     },
     discard: () => removeContainer(connection, id),
   };
+}
+
+/** Docker, and Podman before 5, create no container without a command. Podman since 5 does, and its commit cannot clear one. */
+async function takesNoCommand(connection: EngineConnection): Promise<boolean> {
+  const version = await engineVersion(connection);
+  return isPodman(version) && Number.parseInt(version.engine, 10) >= 5;
 }
 
 async function onlyFile(archive: Readable, path: string): Promise<Buffer> {
