@@ -330,8 +330,12 @@ export class BoxKeeper {
   /** Only when the box does not run: they are what its protection is mounted on. */
   async #removeStubs(): Promise<void> {
     const { keeper, stubs } = this.#parts;
+    const { containerId, stubs: made = [] } = keeper.record;
+    if (made.length === 0) return;
     try {
-      await removeStubs(keeper.record, stubs, (left) => keeper.note({ stubs: left }));
+      const found = containerId === undefined ? undefined : await this.#world.engine.find(containerId);
+      const stopped = found?.running === true ? undefined : containerId;
+      await removeStubs(keeper.record, stubs, stopped, (left) => keeper.note({ stubs: left }));
     } catch (error) {
       this.#world.report(`take the stubs of ${keeper.record.name} away`, error);
     }

@@ -95,8 +95,8 @@ export interface BoxEngine {
   state(id: string): Promise<BoxState>;
   /** All boxes of this owner, running or not. */
   list(owner: string): Promise<readonly KnownBox[]>;
-  /** What is bound into boxes that run or are about to, whoever's they are: paths of the host. */
-  boundPaths(): Promise<ReadonlySet<string>>;
+  /** What is bound into boxes that run or are about to, whoever's they are: paths of the host. The caller knows `stopped` as stopped. */
+  boundPaths(stopped?: string): Promise<ReadonlySet<string>>;
   stats(id: string): Promise<BoxStats>;
   /** From now on, until aborted; ends with an error when the engine goes away. */
   events(owner: string, signal: AbortSignal): AsyncIterable<BoxEvent>;

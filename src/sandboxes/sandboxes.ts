@@ -65,7 +65,7 @@ export class Sandboxes {
     turns: new Serial(),
     neededByOthers: (id, path) =>
       this.list().some(({ record }) => record.id !== id && record.stubs?.some((stub) => stub.path === path)),
-    boundPaths: () => this.#world.engine.boundPaths(),
+    boundPaths: (stopped) => this.#world.engine.boundPaths(stopped),
   };
   #retention: NodeJS.Timeout | undefined;
   #facts: { readonly value: EngineFacts; readonly atMs: number } | undefined;

@@ -21,7 +21,7 @@ export interface StubTurns {
   readonly turns: Serial;
   readonly neededByOthers: (id: string, path: string) => boolean;
   /** What boxes of any daemon have mounted. SECURITY: with a stub its mount would go, and with that what it protects. */
-  readonly boundPaths: () => Promise<ReadonlySet<string>>;
+  readonly boundPaths: (stopped: string | undefined) => Promise<ReadonlySet<string>>;
 }
 
 /** Makes what is missing. `remember` is called before, with all that this sandbox needs and did not find as somebody's own. */
@@ -68,16 +68,20 @@ async function makeMissing(stubs: readonly Stub[]): Promise<readonly Stub[]> {
   }
 }
 
-/** Idempotent. What is in use by others, or was changed, stays; `keep` is told what another daemon still needs, for the next time. */
+/**
+ * Idempotent. What is in use by others, or was changed, stays; `keep` gets what another daemon still needs, for the next time.
+ * `stopped` is the box of this sandbox, if it was seen to be stopped.
+ */
 export async function removeStubs(
   { id, stubs = [] }: Pick<SandboxRecord, 'id' | 'stubs'>,
   { turns, neededByOthers, boundPaths }: StubTurns,
+  stopped: string | undefined,
   keep: (stubs: readonly Stub[]) => void,
 ): Promise<void> {
   if (stubs.length === 0) return;
   await turns.run(async () => {
     const unneeded = stubs.filter(({ path }) => !neededByOthers(id, path));
-    const bound = unneeded.length === 0 ? new Set() : await boundPaths();
+    const bound = unneeded.length === 0 ? new Set() : await boundPaths(stopped);
     const walk = new HostWalk();
     try {
       for (const stub of unneeded.toReversed()) if (!bound.has(stub.path)) await removeUnchanged(walk, stub);

@@ -76,7 +76,7 @@ export function dockerBoxEngine(
     find: (id) => findBox(connection, id),
     state: async (id) => boxState(await inspectContainer(connection, id)),
     list: async (owner) => (await listContainers(connection, boxLabels(owner))).map(knownBox),
-    boundPaths: () => boundPaths(connection),
+    boundPaths: (stopped) => boundPaths(connection, stopped),
     stats: (id) => statsOf(connection, id),
     events: (owner, signal) => boxEvents(connection, owner, signal),
     remove: (id) => removeContainer(connection, id),

@@ -3,6 +3,7 @@ import type { CallOptions, EngineConnection } from '../wire/connection.ts';
 import { labelFilter } from '../wire/filters.ts';
 
 interface ListBody {
+  readonly Id: string;
   readonly State: string;
   /** Podman names them in another way here, and then nothing is known of them. */
   readonly Mounts?: readonly { readonly Type?: string; readonly Source?: string }[] | null;
@@ -11,9 +12,13 @@ interface ListBody {
 /** What is over needs nothing until it is started again. */
 const over: ReadonlySet<string> = new Set(['exited', 'dead', 'removing']);
 
-/** Paths of the host that are bound into a container of Sallyport that runs or is about to, of any owner. */
+/**
+ * Paths of the host that are bound into a container of Sallyport that runs or is about to, of any owner. `stopped` is left out:
+ * an engine may list a container as running for a moment after its stop.
+ */
 export async function boundPaths(
   connection: EngineConnection,
+  stopped: string | undefined,
   options: CallOptions = {},
 ): Promise<ReadonlySet<string>> {
   const query = { all: true, filters: labelFilter([label.owned]) };
@@ -22,7 +27,7 @@ export async function boundPaths(
     (rows) =>
       new Set(
         rows
-          .filter(({ State }) => !over.has(State))
+          .filter(({ Id, State }) => Id !== stopped && !over.has(State))
           .flatMap(({ Mounts }) => Mounts ?? [])
           .flatMap(({ Type, Source }) => (Type === 'bind' && Source !== undefined ? [Source] : [])),
       ),
