@@ -337,7 +337,10 @@ describe('a git worktree', () => {
     const box = await world.make({ spec: { workspace: { path }, mounts: [tools.mount] } });
     const work =
       'echo x > file && git add file && git commit --quiet --message=inside && git log --format=%s && git status --short';
-    expect(await sh(box, `${tools.prelude}; ${work}`)).toBe('inside\nfirst\n');
+    const worked = await sh(box, `${tools.prelude}; ${work}`);
+    // With 2.47 a commit takes the lock of packed-refs to delete a ref that is not there, and goes on without it.
+    const complaint = /^error: Unable to create '[^']*\/packed-refs\.lock': Read-only file system\n/;
+    expect(worked.replace(complaint, '')).toBe('inside\nfirst\n');
     const planting = {
       hook: `echo x > ${main}/.git/hooks/pre-commit`,
       config: `echo x >> ${main}/.git/config`,
