@@ -1,6 +1,7 @@
 /** One simple command, as the judges of tools see it. */
 
 import { type Scope, scopeOf, type Whereabouts } from './paths.ts';
+import { isProtectedText } from './protected-writes.ts';
 import type { RuleName, Span } from './risk.ts';
 import type { Arg } from './words.ts';
 
@@ -8,8 +9,8 @@ import type { Arg } from './words.ts';
 export interface Bench {
   readonly where: Whereabouts;
   report(rule: RuleName, span: Span, text: string): void;
-  /** Text that a shell would run. */
-  script(text: string, span: Span): void;
+  /** Text that a shell would run; `own`: this very shell, with its functions. */
+  script(text: string, span: Span, own?: 'own'): void;
   /** Another command that this one starts. */
   command(words: readonly Arg[], span: Span): void;
 }
@@ -20,19 +21,22 @@ export class Call {
   readonly span: Span;
   /** What reaches it by a here-document, a here-string or an `echo` before it; undefined where that is not known. */
   readonly input: string | undefined;
+  /** The input is a list of names below this folder. */
+  readonly listed: boolean;
   readonly bench: Bench;
 
   constructor(
     bench: Bench,
     program: string,
     args: readonly Arg[],
-    how: { readonly span: Span; readonly input?: string | undefined },
+    how: { readonly span: Span; readonly input?: string | undefined; readonly listed?: boolean },
   ) {
     this.bench = bench;
     this.program = program;
     this.args = args;
     this.span = how.span;
     this.input = how.input;
+    this.listed = how.listed ?? false;
   }
 
   /** Words before `--` that begin with a dash. */
@@ -56,7 +60,7 @@ export class Call {
     return this.options.some(({ text }) =>
       names.some((name) =>
         name.startsWith('--')
-          ? text === name || text.startsWith(`${name}=`)
+          ? text === name || text.startsWith(`${name}=`) || isShortened(text, name)
           : /^-[A-Za-z0-9]+$/.test(text) && text.includes(name.slice(1)) && !text.startsWith('--'),
       ),
     );
@@ -98,6 +102,16 @@ export class Call {
     for (const target of targets) {
       const scope = this.scope(target);
       const what = `${this.program} writes to ${target.text || 'a place that is not known yet'}`;
+      // A value of which only the kind is known may be any name of this folder, also one that is executed.
+      if (target.glob && /[$`]/.test(target.raw)) {
+        this.report('not_understood', `${what}, which shows only when it runs`, target.span);
+      }
+      if (scope !== 'sink' && isProtectedText(target.text, target.glob)) {
+        this.report('runs_code', `${what}, which other programs execute`, target.span);
+      }
+      // A name like that becomes an option of the next program that gets it from a pattern.
+      if (/(^|\/)-[^/]*$/.test(target.text) && target.text !== '-')
+        this.report('not_understood', `${what}, a name like an option`, target.span);
       if (scope === 'here' || scope === 'all-here' || scope === 'scratch') {
         this.report('local_write', what, target.span);
       } else if (scope === 'not-known') this.report('not_understood', what, target.span);
@@ -112,5 +126,11 @@ export class Call {
     return end === -1 ? this.args : this.args.slice(0, end);
   }
 }
+
+/** `--forc` for `--force`, as getopt_long takes it. In doubt it is the option. */
+const isShortened = (text: string, name: string): boolean => {
+  const written = text.split('=')[0] ?? '';
+  return written.length > 3 && name.startsWith(written);
+};
 
 export type Judge = (call: Call) => void;

@@ -8,7 +8,7 @@
 import { parse } from 'unbash';
 import { judgeScript } from './judge-script.ts';
 import { defaultLists, type ReadLists, readLists } from './lists.ts';
-import { conclude, type Evaluation, type Reason, type RuleName, type Span } from './risk.ts';
+import { conclude, type Evaluation, type Reason, type RuleName, rules, type Span } from './risk.ts';
 
 /** A line that nobody writes and nobody could read; the parser's time would be a lever. */
 const mostCharacters = 64 * 1024;
@@ -22,6 +22,8 @@ export interface EvaluateOptions {
 export interface Judgement extends ReadLists {
   readonly cwd: string | undefined;
   readonly report: (rule: RuleName, span: Span, text: string) => void;
+  /** How often something was reported that does not run on the host. */
+  readonly sentAway: () => number;
 }
 
 const defaults = readLists(defaultLists);
@@ -29,10 +31,13 @@ const defaults = readLists(defaultLists);
 export function evaluateCommand(text: string, options: EvaluateOptions = {}): Evaluation {
   const reasons: Reason[] = [];
   const whole = { start: 0, end: text.length };
+  let sentAway = 0;
   const judgement: Judgement = {
     ...(options.lists ?? defaults),
     cwd: options.cwd,
+    sentAway: () => sentAway,
     report: (rule, span, why) => {
+      if (rules[rule].route !== 'host') sentAway += 1;
       const isKnown = reasons.some(
         (known) => known.rule === rule && known.span.start === span.start && known.span.end === span.end,
       );

@@ -3,6 +3,7 @@
 import {
   type Assignment,
   type Command,
+  type CommandNode,
   type Function as FunctionNode,
   forEachChild,
   type ParsedScript,
@@ -11,37 +12,41 @@ import {
   type Redirection,
   type SyntaxNode,
 } from 'unbash';
+import { allowedOf } from './allowed.ts';
 import { type Bench, Call } from './call.ts';
 import { fitsPattern } from './command-pattern.ts';
 import type { Judgement } from './evaluate.ts';
-import { restrictedBy, scopeOf, type Whereabouts } from './paths.ts';
+import { whyRuns } from './expansions.ts';
+import { listsNames } from './outputs.ts';
+import { scopeOf, type Whereabouts } from './paths.ts';
+import { restrictedBy } from './restricted.ts';
 import type { Span } from './risk.ts';
-import { judgeOf, onlyPrints } from './tools.ts';
-import { type Arg, type Place, printed, toArg } from './words.ts';
-import { judgeAssignment } from './wrappers.ts';
+import { whySteers } from './steering.ts';
+import { asksOnly, judgeOf, readsDeep, runsOthers } from './tools.ts';
+import { Variables } from './variables.ts';
+import { type Arg, type Place, printed, toArg, toArgs } from './words.ts';
 
-/** Strings within strings within strings; nobody writes more, and each is parsed anew. */
+/** Strings within strings within strings; nobody writes more, and each is parsed again. */
 const deepest = 8;
 
 interface Scene {
   readonly judgement: Judgement;
   readonly place: Place;
   readonly depth: number;
-  /** Functions that the script defines: their bodies are judged where they stand. */
-  readonly functions: Set<string>;
+  /** Functions that the script defines, by the position from which on they are: their bodies are judged where they stand. */
+  readonly functions: ReadonlyMap<string, number>;
+  readonly variables: Variables;
   where: Whereabouts;
 }
 
-export function judgeScript(
-  text: string,
-  judgement: Judgement,
-  outer: {
-    readonly span?: Span;
-    readonly depth?: number;
-    readonly where?: Whereabouts;
-    readonly functions?: Set<string>;
-  } = {},
-): void {
+interface Outer {
+  readonly span?: Span;
+  readonly depth?: number;
+  readonly where?: Whereabouts;
+  readonly functions?: ReadonlyMap<string, number>;
+}
+
+export function judgeScript(text: string, judgement: Judgement, outer: Outer = {}): void {
   const { span, depth = 0 } = outer;
   const place: Place = span === undefined ? ({ pos, end }) => ({ start: pos, end }) : () => span;
   const whole = span ?? { start: 0, end: text.length };
@@ -54,38 +59,49 @@ export function judgeScript(
     judgement,
     place,
     depth,
-    functions: outer.functions ?? new Set(),
+    functions: new Map([...(outer.functions ?? []), ...functionsOf(script)]),
+    variables: new Variables(script),
     where: outer.where ?? { cwd: judgement.cwd, elsewhere: false },
   };
-  if (leavesFolder(script, scene)) scene.where = { ...scene.where, elsewhere: true };
-  collectFunctions(script, scene.functions);
-  visit(script, scene, undefined);
+  scene.where = whereAfter(script, scene);
+  visit(script, scene, nothing);
 }
 
-function visit(node: SyntaxNode, scene: Scene, input: string | undefined): void {
+/** What reaches a command by its input. */
+interface Input {
+  readonly text: string | undefined;
+  readonly listed: boolean;
+}
+const nothing: Input = { text: undefined, listed: false };
+
+function visit(node: SyntaxNode, scene: Scene, input: Input): void {
   if (node.type === 'Script') tellErrors(node, scene);
   if (node.type === 'Function') judgeFunction(node, scene);
   if (node.type === 'Pipeline') {
     visitPipeline(node, scene);
     return;
   }
+  const why = whyRuns(node, scene.variables);
+  if (why !== undefined) scene.judgement.report('not_understood', scene.place(node), why);
   if (node.type === 'Command') judgeCommand(node, scene, input);
   else if (node.type === 'Redirected') for (const redirect of node.redirects) judgeRedirect(redirect, scene);
-  forEachChild(node, (child) => visit(child, scene, undefined));
+  forEachChild(node, (child) => visit(child, scene, nothing));
 }
 
 function tellErrors(script: ParsedScript, { judgement, place }: Scene): void {
   for (const { message, pos } of script.errors ?? []) {
-    judgement.report('not_understood', place({ pos, end: pos + 1 }), `no valid shell: ${message}`);
+    judgement.report('not_understood', place({ pos, end: pos + 1 }), `invalid shell syntax: ${message}`);
   }
 }
 
-/** What an `echo` gives to the next stage is known. */
+/** The output of an `echo` is the known input of the next stage. */
 function visitPipeline(pipeline: Pipeline, scene: Scene): void {
-  let before: string | undefined;
-  for (const stage of pipeline.commands) {
-    visit(stage, scene, before);
-    before = stage.type === 'Command' ? printed(stage) : undefined;
+  for (const [at, stage] of pipeline.commands.entries()) {
+    const before: CommandNode | undefined = pipeline.commands[at - 1];
+    const text = before?.type === 'Command' ? printed(before, scene.variables) : undefined;
+    const isXargs =
+      stage.type === 'Command' && /xargs$|^(env|nice|timeout|command)$/.test(stage.name?.value ?? '');
+    visit(stage, scene, { text, listed: isXargs && listsNames(pipeline.commands.slice(0, at)) });
   }
 }
 
@@ -106,39 +122,73 @@ function judgeFunction(node: FunctionNode, { judgement, place }: Scene): void {
     );
 }
 
-function collectFunctions(node: SyntaxNode, names: Set<string>): void {
-  if (node.type === 'Function') names.add(node.name.value);
-  forEachChild(node, (child) => collectFunctions(child, names));
+/** SECURITY: only those that are surely there: defined on their own, before they are called. */
+function functionsOf(script: ParsedScript): ReadonlyMap<string, number> {
+  const found = new Map<string, number>();
+  for (const { command, background } of script.commands) {
+    if (command.type === 'Function' && background !== true) found.set(command.name.value, command.pos);
+  }
+  return found;
 }
 
 /** After `cd /` a relative path is no longer one of this folder. */
-function leavesFolder(node: SyntaxNode, scene: Scene): boolean {
-  let leaves = false;
+function whereAfter(script: ParsedScript, scene: Scene): Whereabouts {
+  let { elsewhere } = scene.where;
+  const bases = [...(scene.where.bases ?? [])];
   const look = (child: SyntaxNode): void => {
-    if (child.type === 'Command' && /^(cd|pushd|chdir)$/.test(child.name?.value ?? '')) {
-      const target = child.args.find((arg) => arg.type === 'Word' && !arg.value.startsWith('-'));
-      const scope = target?.type === 'Word' ? scopeOf(toArg(target, scene.place), scene.where) : 'home';
-      leaves ||= scope !== 'here' && scope !== 'all-here' && scope !== 'scratch';
+    if (child.type === 'Command' && /^(cd|pushd|popd|chdir)$/.test(lastWord(child))) {
+      const target = child.args.find(
+        (arg) => arg.type === 'Word' && !/^-[LPe@n]+$/.test(arg.value) && !/^(cd|pushd)$/.test(arg.value),
+      );
+      const arg = target?.type === 'Word' ? toArg(target, scene.place, scene.variables) : undefined;
+      const scope = arg === undefined ? 'home' : scopeOf(arg, scene.where);
+      if (arg === undefined) bases.push('~');
+      else if (arg.known && arg.text !== '-') bases.push(arg.text);
+      const stays = scope === 'here' || scope === 'all-here' || scope === 'scratch';
+      elsewhere ||= !stays || arg?.text === '-' || /(^|\/)\.git(\/|$)/i.test(arg?.text ?? '');
     }
     forEachChild(child, look);
   };
-  look(node);
-  return leaves;
+  if (script.commands.length > 0) look(script);
+  return { ...scene.where, elsewhere, bases };
 }
 
-function judgeCommand(command: Command, scene: Scene, piped: string | undefined): void {
-  const { place } = scene;
+/** `cd` also behind `builtin` and `command`, and behind `time`, which is a program of its own after a pipe. */
+const lastWord = (command: Command): string => {
+  const name = command.name?.value ?? '';
+  if (!/^(builtin|command|time)$/.test(name)) return name;
+  const first = command.args.find((arg) => arg.type === 'Word' && !arg.value.startsWith('-'));
+  return first?.type === 'Word' ? first.value : '';
+};
+
+function judgeCommand(command: Command, scene: Scene, piped: Input): void {
+  const { place, variables } = scene;
   const span = place(command);
   for (const redirect of command.redirects) judgeRedirect(redirect, scene);
-  const args = command.args.map((arg) => (arg.type === 'Word' ? toArg(arg, place) : assigned(arg, place)));
-  const assignments = command.prefix.filter((each): each is Assignment => each.type === 'Assignment');
+  const args = command.args.flatMap((arg) =>
+    arg.type === 'Word' ? toArgs(arg, place, variables) : [assigned(arg, place)],
+  );
   const bench = benchOf(scene);
-  const carrier = new Call(bench, 'the command', args, { span });
-  for (const each of assignments) judgeAssignment(carrier, assigned(each, place));
+  for (const each of command.prefix) {
+    if (each.type !== 'Assignment') continue;
+    const value = each.value.type === 'Word' ? each.value.value : undefined;
+    const why = whySteers(each.name, { exported: command.name !== undefined, value });
+    if (why !== undefined) bench.report('runs_code', place(each), why);
+  }
   if (command.name === undefined) return;
-  const input = inputOf(command.redirects, place) ?? piped;
-  judgeWords([toArg(command.name, place), ...args], { scene, bench, span, input });
+  const own = inputOf(command.redirects, scene);
+  judgeWords([...toArgs(command.name, place, variables), ...args], {
+    scene,
+    bench,
+    span,
+    pos: command.pos,
+    input: own === undefined && !readsElsewhere(command) ? piped : { text: own, listed: false },
+  });
 }
+
+/** Then what a pipe brings is not read. */
+const readsElsewhere = ({ redirects }: Command): boolean =>
+  redirects.some(({ operator }) => operator.startsWith('<'));
 
 const assigned = (node: Assignment, place: Place): Arg => ({
   text: node.text,
@@ -148,12 +198,15 @@ const assigned = (node: Assignment, place: Place): Arg => ({
   span: place(node),
 });
 
-function inputOf(redirects: readonly Redirection[], place: Place): string | undefined {
+function inputOf(redirects: readonly Redirection[], scene: Scene): string | undefined {
   for (const redirect of redirects) {
-    if (redirect.type === 'HereDoc') return redirect.body.text;
+    if (redirect.type === 'HereDoc')
+      return redirect.body.parts?.every((part) => part.type === 'Literal') === false
+        ? undefined
+        : redirect.body.text;
     if (redirect.type === 'HereString' && redirect.target !== undefined) {
-      const target = toArg(redirect.target, place);
-      return target.known ? target.text : undefined;
+      const target = toArg(redirect.target, scene.place, scene.variables);
+      return target.known && !target.glob ? target.text : undefined;
     }
   }
   return undefined;
@@ -166,13 +219,19 @@ function benchOf(scene: Scene): Bench {
       return scene.where;
     },
     report: judgement.report,
-    script: (text, span) =>
-      judgeScript(text, judgement, { span, depth: depth + 1, where: scene.where, functions }),
+    script: (text, span, own) =>
+      judgeScript(text, judgement, {
+        span,
+        depth: depth + 1,
+        where: scene.where,
+        // Another shell has none of the functions of this one.
+        ...(own === 'own' ? { functions: new Map([...functions.keys()].map((name) => [name, -1])) } : {}),
+      }),
     command: (words, span) => {
-      const deeper = { ...scene, depth: depth + 1 };
+      const deeper = { ...scene, depth: depth + 1, functions: new Map() };
       if (deeper.depth > deepest)
         judgement.report('not_understood', span, 'commands within commands, too deep to follow');
-      else judgeWords(words, { scene: deeper, bench: benchOf(deeper), span, input: undefined });
+      else judgeWords(words, { scene: deeper, bench: benchOf(deeper), span, pos: 0, input: nothing });
     },
   };
 }
@@ -181,13 +240,14 @@ interface Words {
   readonly scene: Scene;
   readonly bench: Bench;
   readonly span: Span;
-  readonly input: string | undefined;
+  readonly pos: number;
+  readonly input: Input;
 }
 
 /** Where the system keeps its programs: there a name is what it says. */
 const systemFolder = /^(\/usr)?(\/local)?\/s?bin\//;
 
-function judgeWords(words: readonly Arg[], { scene, bench, span, input }: Words): void {
+function judgeWords(words: readonly Arg[], { scene, bench, span, pos, input }: Words): void {
   const { judgement } = scene;
   const [name, ...args] = words;
   if (name === undefined) return;
@@ -200,42 +260,93 @@ function judgeWords(words: readonly Arg[], { scene, bench, span, input }: Words)
     return;
   }
   const program = name.text.replace(systemFolder, '').replace(/\.exe$/i, '');
-  const call = new Call(bench, program, args, { span, input });
-  for (const pattern of judgement.blocked) {
+  const call = new Call(bench, program, args, { span, input: input.text, listed: input.listed });
+  judgeLists(call, judgement);
+  const defined = scene.functions.get(program);
+  const isOwn = (defined !== undefined && defined < pos) || judgement.safeTools.has(program);
+  const judge = judgeOf(program);
+  if (isOwn && judge === undefined) judgeRestricted(pathsOf(name, args), program, scene);
+  if ((isOwn && judge === undefined) || judgement.safeTools.has(program)) return;
+  if (judge === undefined) {
+    judgeRestricted(pathsOf(name, args), program, scene);
+    if (program.includes('/'))
+      bench.report('runs_code', name.span, `${program} is a program of this folder or of somewhere else`);
+    else bench.report('unknown_tool', name.span, `${program} is not a program that is known here`);
+    return;
+  }
+  const before = judgement.sentAway();
+  judge(call);
+  judgeAllowed(call, name, { scene, wasSentAway: judgement.sentAway() > before });
+}
+
+function judgeLists({ bench, program, args, span }: Call, { blocked, forbidden }: Judgement): void {
+  for (const pattern of blocked) {
     if (fitsPattern(pattern, program, args))
       bench.report('blocked', span, `you blocked ${JSON.stringify(pattern.entry)}`);
   }
-  for (const pattern of judgement.forbidden) {
+  for (const pattern of forbidden) {
     if (fitsPattern(pattern, program, args))
       bench.report('forbidden', span, `${JSON.stringify(pattern.entry)} never runs on the host`);
   }
-  if (!onlyPrints(program)) judgeRestricted([name, ...args], scene);
-  if (scene.functions.has(program) || judgement.safeTools.has(program)) return;
-  const judge = judgeOf(program);
-  if (judge !== undefined) judge(call);
-  else if (program.includes('/'))
-    bench.report('runs_code', name.span, `${program} is a program of this folder or of somewhere else`);
-  else bench.report('unknown_tool', name.span, `${program} is no program that is known here`);
 }
 
-function judgeRestricted(words: readonly Arg[], { judgement, where }: Scene): void {
+/** SECURITY: what a judge found nothing wrong with runs on the host only if all of it is on the program's allow-list. */
+function judgeAllowed(
+  call: Call,
+  name: Arg,
+  { scene, wasSentAway }: { readonly scene: Scene; readonly wasSentAway: boolean },
+): void {
+  const { program, args } = call;
+  if (runsOthers(program) || asksOnly(call)) {
+    if (!runsOthers(program)) return;
+    judgeRestricted(pathsOf(name, args), program, scene);
+    return;
+  }
+  const allowed = allowedOf(program);
+  const verdict = allowed?.(call);
+  const { texts } = verdict ?? {};
+  judgeRestricted(
+    texts === undefined ? pathsOf(name, args) : args.filter((arg) => !texts.has(arg)),
+    program,
+    scene,
+  );
+  if (wasSentAway) return;
+  if (verdict === undefined) call.report('not_allowed', `${program} is not known as harmless`);
+  else if (verdict.problem !== undefined)
+    call.report('not_allowed', verdict.problem.text, verdict.problem.arg?.span ?? call.span);
+}
+
+/** A program that is found by its name is no path. */
+const pathsOf = (name: Arg, args: readonly Arg[]): readonly Arg[] =>
+  name.text.includes('/') ? [name, ...args] : args;
+
+function judgeRestricted(words: readonly Arg[], program: string, { judgement, where }: Scene): void {
+  const deep = readsDeep(program);
   for (const word of words) {
-    const entry = restrictedBy(word, judgement.restrictedPaths, where);
+    const entry = restrictedBy(word, { list: judgement.restrictedPaths, where, deep });
     if (entry !== undefined)
-      judgement.report('restricted_path', word.span, `${word.text} is below ${entry}, which is restricted`);
+      judgement.report(
+        'restricted_path',
+        word.span,
+        `${word.text} is ${entry} or below it, which is restricted`,
+      );
   }
 }
 
 function judgeRedirect(redirect: Redirection, scene: Scene): void {
   if (redirect.type !== 'Redirect' || redirect.target === undefined) return;
-  const target = toArg(redirect.target, scene.place);
+  const target = toArg(redirect.target, scene.place, scene.variables);
   // 2>&1 and 2>&- name no file.
-  if (/^[<>]&$/.test(redirect.operator) && /^(\d+|-)$/.test(target.text)) return;
+  if (/^[<>]&$/.test(redirect.operator) && /^(\d+-?|-)$/.test(target.text)) return;
   if (/^\/dev\/(tcp|udp)\//.test(target.text)) {
     scene.judgement.report('sends_out', target.span, `a connection by ${target.text}`);
     return;
   }
-  judgeRestricted([target], scene);
-  if (redirect.operator === '<') return;
+  judgeRestricted([target], 'cat', scene);
+  if (redirect.operator === '<') {
+    if (!target.known)
+      scene.judgement.report('not_understood', target.span, 'which file is read shows only when it runs');
+    return;
+  }
   new Call(benchOf(scene), 'the shell', [], { span: scene.place(redirect) }).writes([target]);
 }

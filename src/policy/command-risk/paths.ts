@@ -22,6 +22,8 @@ export interface Whereabouts {
   readonly cwd?: string | undefined;
   /** The command changes to another folder first, so what is relative may be anywhere. */
   readonly elsewhere: boolean;
+  /** Folders that it changes to, as far as they are known. */
+  readonly bases?: readonly string[];
 }
 
 /** Devices that take or give anything and keep nothing. */
@@ -73,32 +75,4 @@ export function normalise(path: string): string {
 export function windowsPath({ raw }: Arg): string | undefined {
   const bare = raw.replace(/^["']|["']$/g, '');
   return /^[A-Za-z]:([\\/]|$)/.test(bare) ? bare.replaceAll('/', '\\').replace(/\\+/g, '\\') : undefined;
-}
-
-/** The entry of the list that this word names or is below, if it is a path at all. */
-export function restrictedBy(arg: Arg, list: readonly string[], where: Whereabouts): string | undefined {
-  if (!arg.known) return undefined;
-  return unixEntry(arg.text, list, where) ?? windowsEntry(windowsPath(arg) ?? arg.raw, list);
-}
-
-function unixEntry(word: string, list: readonly string[], where: Whereabouts): string | undefined {
-  // Options carry paths behind their sign: --file=/etc/shadow, if=/etc/shadow, @/etc/shadow.
-  const text = word.replace(/^(-[^=/]*=|[a-z]+=|@|-[A-Za-z](?=\/))/, '').replace(/^file:\/\//, '');
-  if (!text.startsWith('/')) return undefined;
-  const path = normalise(text.replace(/^\/proc\/(self|\d+|thread-self)\/(root|cwd)(?=\/)/, ''));
-  if (where.cwd !== undefined && (path === where.cwd || path.startsWith(`${where.cwd}/`))) return undefined;
-  return list.find((entry) => entry.startsWith('/') && (path === entry || path.startsWith(`${entry}/`)));
-}
-
-/** An entry without a drive is a folder's name, wherever it is. */
-function windowsEntry(path: string, list: readonly string[]): string | undefined {
-  if (!path.includes('\\')) return undefined;
-  const segments = path.toLowerCase().split(/[\\/]/);
-  return list.find((entry) => {
-    if (entry.startsWith('/')) return false;
-    const wanted = entry.toLowerCase().split('\\');
-    return wanted.length === 1
-      ? segments.includes(entry.toLowerCase())
-      : wanted.every((segment, at) => segments[at] === segment);
-  });
 }

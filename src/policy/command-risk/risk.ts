@@ -29,6 +29,8 @@ export const rules = {
   /** On the list of paths that nothing is to touch unasked. */
   restricted_path: rule('unknown', 'sandbox'),
   unknown_tool: rule('unknown', 'sandbox'),
+  /** An option or an operand that is not on the program's allow-list. */
+  not_allowed: rule('unknown', 'sandbox'),
   /** A syntax error, or a command whose name is only known when it runs. */
   not_understood: rule('unknown', 'sandbox'),
   /** Characters that make the text read otherwise than it runs. */

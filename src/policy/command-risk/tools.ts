@@ -7,7 +7,7 @@ import { fileTools } from './tools/files.ts';
 import { git } from './tools/git.ts';
 import { network } from './tools/network.ts';
 import { packages } from './tools/packages.ts';
-import { programs } from './tools/programs.ts';
+import { programs, shells } from './tools/programs.ts';
 import { readers } from './tools/readers.ts';
 import { system } from './tools/system.ts';
 import { windows } from './tools/windows.ts';
@@ -46,11 +46,24 @@ function family(program: string): Judge | undefined {
   return short === null ? undefined : judges.get(short[1] ?? '');
 }
 
+const asksByLetter = /^(node|nodejs|java|php|perl|ruby|npm|rustc|python[\d.]*|pip[\d.]*)$/;
+
 /** Every program of the tables answers these two without doing anything else. */
-function asksOnly({ args }: Call): boolean {
-  return args.length === 1 && args[0]?.known === true && /^(--version|--help)$/.test(args[0].text);
+export function asksOnly({ program, args }: Call): boolean {
+  // Its configuration may name another program to be run in its place.
+  if (program === 'yarn' || program === 'bundle') return false;
+  const [only] = args;
+  if (args.length !== 1 || only?.known !== true) return false;
+  return (
+    /^(--version|--help)$/.test(only.text) ||
+    (asksByLetter.test(program) && /^(-v|-V|-version)$/.test(only.text))
+  );
 }
 
-/** Their words are text, not names of files. */
-export const onlyPrints = (program: string): boolean =>
-  /^(echo|printf|:|true|false|export|alias|read)$/.test(program);
+/** Read all that is below a folder. */
+export const readsDeep = (program: string): boolean =>
+  /^([ef]?grep|rg|ag|tar|gtar|bsdtar|zip|7z|cp|mv|rsync|diff|git|find|ln|scp|cpio)$/.test(program);
+
+/** Judged by what they run; their own options are judged there. */
+export const runsOthers = (program: string): boolean =>
+  Object.hasOwn(wrappers, program) || Object.hasOwn(shells, program) || program === 'eval';

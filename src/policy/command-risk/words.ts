@@ -1,14 +1,16 @@
-/** A word of a command as the shell would hand it over, as far as that can be known without running anything. */
+/** The words of a command as the shell would hand them over, as far as that can be known without running anything. */
 
 import type { Command, ParsedScript, Word, WordPart } from 'unbash';
+import { expandBraces } from './braces.ts';
+import { isListing, isNumeric } from './outputs.ts';
 import type { Span } from './risk.ts';
 
 export interface Arg {
-  /** After quotes and escapes. Where it is not known, what is written. */
+  /** After quotes and escapes. Where the word is not known, the source text. */
   readonly text: string;
   /** Known before anything runs. A glob is known as a pattern. */
   readonly known: boolean;
-  /** Holds a pattern that the shell replaces by names of files. */
+  /** Holds a pattern that stands for names: a glob, or a value of which only the kind is known. */
   readonly glob: boolean;
   /** As it is written, for paths of Windows: a shell takes their backslashes away. */
   readonly raw: string;
@@ -21,83 +23,172 @@ export type Place = (node: { readonly pos: number; readonly end: number }) => Sp
 /** Words that come from elsewhere: what `xargs` reads, what `find` puts for {}. */
 export const unknownArg = (span: Span): Arg => ({ text: '', known: false, glob: false, raw: '', span });
 
-export function toArg(word: Word, place: Place): Arg {
-  const parts = word.parts ?? [];
+/** Names below this folder, as `find .` or `git ls-files` print them: a pattern like any other. */
+export const someName = (span: Span): Arg => ({ text: '*', known: true, glob: true, raw: '*', span });
+
+/** All fields that a word becomes; usually one. */
+export function toArgs(word: Word, place: Place, variables: Values): readonly Arg[] {
   const span = place(word);
-  if (parts.length === 0) return { text: word.value, known: true, glob: false, raw: word.text, span };
-  const pieces = parts.map(pieceOf);
-  const known = pieces.every((piece) => piece.known);
-  return {
-    text: known ? pieces.map((piece) => piece.text).join('') : word.value,
-    known,
-    glob: pieces.some((piece) => piece.glob),
+  if (word.parts === undefined || word.parts.length === 0)
+    return [{ text: word.value, known: true, glob: false, raw: word.text, span }];
+  return fieldsOf(word.parts, variables, false).map((field) => ({
+    text: field.known ? field.text : word.value,
+    known: field.known,
+    glob: field.glob,
     raw: word.text,
     span,
-  };
+  }));
 }
 
-interface Piece {
+/** A word that the shell does not split, such as the target of a redirection. */
+export function toArg(word: Word, place: Place, variables: Values): Arg {
+  const fields = toArgs(word, place, variables);
+  const [only] = fields;
+  return fields.length === 1 && only !== undefined
+    ? only
+    : { text: word.value, known: false, glob: false, raw: word.text, span: place(word) };
+}
+
+/** The values of names, as far as they are known. */
+export interface Values {
+  valueOf(name: string, pos: number, alone: boolean): Piece;
+}
+
+export interface Piece {
   readonly text: string;
   readonly known: boolean;
   readonly glob: boolean;
 }
 
-const literal = (text: string): Piece => ({ text, known: true, glob: false });
-const hidden: Piece = { text: '', known: false, glob: false };
+export const literal = (text: string): Piece => ({ text, known: true, glob: false });
+export const hidden: Piece = { text: '', known: false, glob: false };
+/** A number, or a plain name of which nothing more is known. */
+export const anyName: Piece = { text: '*', known: true, glob: true };
 
-function pieceOf(part: WordPart): Piece {
+const join = (left: Piece, right: Piece): Piece => ({
+  text: left.text + right.text,
+  known: left.known && right.known,
+  glob: left.glob || right.glob,
+});
+
+/** A word of thousands of fields is not judged field by field. */
+const mostFields = 64;
+
+export function fieldsOf(parts: readonly WordPart[], variables: Values, quoted: boolean): readonly Piece[] {
+  let fields: Piece[] = [literal('')];
+  for (const part of parts) {
+    if (part.type === 'BraceExpansion' && !quoted) {
+      const choices = expandBraces(part.text);
+      if (choices === undefined) return [hidden];
+      fields = fields.flatMap((field) => choices.map((text) => join(field, literal(text))));
+    } else {
+      const piece = pieceOf(part, { variables, alone: parts.length === 1 });
+      const splits = !quoted && piece.known && isExpansion(part) && /\s/.test(piece.text);
+      fields = splits
+        ? appendSplit(fields, piece)
+        : fields.map((field) => join(field, globbed(piece, part, quoted)));
+    }
+    if (fields.length > mostFields) return [hidden];
+  }
+  return fields;
+}
+
+const isExpansion = (part: WordPart): boolean =>
+  part.type === 'SimpleExpansion' || part.type === 'ParameterExpansion' || part.type === 'CommandExpansion';
+
+/** Without quotes a value is a pattern, too. */
+const globbed = (piece: Piece, part: WordPart, quoted: boolean): Piece =>
+  !quoted && isExpansion(part) && /[*?[]/.test(piece.text) ? { ...piece, glob: true } : piece;
+
+function appendSplit(fields: readonly Piece[], { text, glob }: Piece): Piece[] {
+  const pieces = text.split(/\s+/).map((each) => ({
+    text: each,
+    known: true,
+    glob: glob || /[*?[]/.test(each),
+  }));
+  const [first = literal(''), ...rest] = pieces;
+  const head = fields.slice(0, -1);
+  const last = join(fields.at(-1) ?? literal(''), first);
+  return [...head, last, ...rest].filter(({ text: each }) => each !== '');
+}
+
+interface Around {
+  readonly variables: Values;
+  /** Nothing else is in the word: an empty value leaves nothing to be misread. */
+  readonly alone: boolean;
+}
+
+function pieceOf(part: WordPart, around: Around): Piece {
   switch (part.type) {
     case 'Literal':
     case 'SingleQuoted':
     case 'AnsiCQuoted':
       return literal(part.value);
     case 'Glob':
-      return { text: part.text, known: true, glob: true };
+      return { text: part.text, known: !/[$`]/.test(part.text), glob: true };
     case 'ExtendedGlob':
     case 'BraceExpansion':
-      return { text: part.text, known: !part.text.includes('$') && !part.text.includes('`'), glob: true };
+      return { text: part.text, known: !/[$`]/.test(part.text), glob: true };
     case 'DoubleQuoted':
     case 'LocaleString': {
-      const inside = part.parts.map(pieceOf);
-      if (!inside.every((piece) => piece.known)) return hidden;
-      return literal(inside.map((piece) => piece.text).join(''));
+      const alone = around.alone && part.parts.length === 1;
+      return part.parts.map((each) => pieceOf(each, { ...around, alone })).reduce(join, literal(''));
     }
     case 'SimpleExpansion':
+      return around.variables.valueOf(part.text.slice(1), part.pos, around.alone);
     case 'ParameterExpansion':
-      return knownVariable(part.text) ?? hidden;
-    case 'CommandExpansion': {
-      const output = part.script === undefined ? undefined : staticOutput(part.script);
-      return output === undefined ? hidden : literal(output);
-    }
-    case 'ArithmeticExpansion':
-    case 'ProcessSubstitution':
+      if (part.operation === undefined && part.index === undefined) {
+        if (part.prefix === '#') return anyName;
+        if (part.prefix === undefined)
+          return around.variables.valueOf(part.parameter, part.pos, around.alone);
+      }
       return hidden;
+    case 'CommandExpansion':
+      return part.script === undefined ? hidden : outputOf(part.script, around.variables);
+    case 'ArithmeticExpansion':
+      return anyName;
+    case 'ProcessSubstitution':
+      return literal('/dev/fd/63');
   }
 }
 
-/** Two that mean a place, whoever runs it. */
-function knownVariable(text: string): Piece | undefined {
-  if (/^\$(?:HOME|\{HOME\})$/.test(text)) return literal('~');
-  if (/^\$(?:PWD|\{PWD\})$/.test(text)) return literal('.');
-  return undefined;
+function outputOf(script: ParsedScript, variables: Values): Piece {
+  const output = staticOutput(script, variables);
+  if (output !== undefined) return literal(output);
+  if (script.commands.length === 1 && isPwd(script)) return literal('.');
+  return isListing(script) || isNumeric(script) ? anyName : hidden;
 }
 
-/** What a script prints that is nothing but an `echo` or a `printf` of words that are known. */
-export function staticOutput(script: ParsedScript): string | undefined {
+/** `$(pwd)` is this folder. */
+function isPwd({ commands: [only], errors }: ParsedScript): boolean {
+  const command = only?.command;
+  if (errors !== undefined || command?.type !== 'Command' || command.name?.value !== 'pwd') return false;
+  return command.prefix.length + command.suffix.length === 0;
+}
+
+const nowhere: Place = () => ({ start: 0, end: 0 });
+
+/** The output of a script that is nothing but an `echo` or a `printf` of words that are known. */
+function staticOutput(script: ParsedScript, variables: Values): string | undefined {
   const only = script.commands[0]?.command;
   if (script.commands.length !== 1 || script.errors !== undefined || only?.type !== 'Command')
     return undefined;
-  return printed(only);
+  return printed(only, variables)?.replace(/\n+$/, '');
 }
 
-export function printed(command: Command): string | undefined {
+export function printed(command: Command, variables: Values): string | undefined {
   const name = command.name?.value;
   if (name !== 'echo' && name !== 'printf') return undefined;
   if (command.redirects.length > 0) return undefined;
-  const nowhere: Place = () => ({ start: 0, end: 0 });
-  const args = command.args.map((arg) => (arg.type === 'Word' ? toArg(arg, nowhere) : undefined));
-  if (!args.every((arg): arg is Arg => arg?.known === true)) return undefined;
+  const args = command.args.flatMap((arg): readonly Arg[] =>
+    arg.type === 'Word' ? toArgs(arg, nowhere, variables) : [unknownArg(nowhere(arg))],
+  );
+  if (!args.every(({ known, glob }) => known && !glob)) return undefined;
   const words = args.map((arg) => arg.text).filter((text) => name !== 'echo' || !/^-[neE]+$/.test(text));
-  if (name === 'printf' && words.length > 1 && /^%[sb](\\n)?$/.test(words[0] ?? '')) words.shift();
+  if (words.some((word) => /\\[^n]/.test(word))) return undefined;
+  if (name === 'printf') {
+    if (words.length > 1 && /^%[sb](\\n)?$/.test(words[0] ?? '')) words.shift();
+    else if (/%/.test(words[0] ?? '') || words.length > 1) return undefined;
+  }
   return words.join(' ').replaceAll('\\n', '\n');
 }

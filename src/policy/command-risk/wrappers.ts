@@ -1,7 +1,10 @@
 /** Programs that run another one: what they run is judged in their place, and what they add is said. */
 
+import { readCall } from './allowed/option-list.ts';
+import { optionList } from './allowed/verdict.ts';
 import type { Call, Judge } from './call.ts';
-import { type Arg, unknownArg } from './words.ts';
+import { whySteers } from './steering.ts';
+import { type Arg, someName, unknownArg } from './words.ts';
 
 /** Their options that take a word of their own, which is therefore not the command. */
 const optionsWithValue: Readonly<Record<string, string>> = {
@@ -48,9 +51,45 @@ function inner(call: Call): readonly Arg[] {
   return call.args.slice(at);
 }
 
+/** Options of those that may run on the host; others are not known as harmless. In the notation of `option-list.ts`. */
+const harmlessOptions: Readonly<Record<string, string>> = {
+  nohup: 'text',
+  nice: '-n: -# --adjustment: text',
+  ionice: '-t -c: -n: --class: --classdata: --ignore text',
+  stdbuf: '-i: -o: -e: --input: --output: --error: text',
+  timeout: '-v -k: -s: --kill-after: --signal: --foreground --preserve-status --verbose text',
+  time: '-pv --portability --verbose text',
+  command: '-pvV text',
+  builtin: 'text',
+  exec: '-cl -a: text',
+  env: '-i0v -u: --ignore-environment --unset: --null --debug text',
+  xargs:
+    '-0rtx -d: -E: -I: -L: -n: -P: -s: --null --no-run-if-empty --verbose --exit --delimiter: --max-args: --max-procs: --max-lines: --max-chars: --replace? text',
+};
+
+/** The wrapper's own words, before the command. */
+function judgeOwn(call: Call, words: readonly Arg[]): void {
+  const notation = harmlessOptions[call.program];
+  if (notation === undefined) {
+    call.report('unknown_tool', `${call.program} is not known as harmless`);
+    return;
+  }
+  const own = call.args.slice(0, call.args.length - words.length);
+  const { problem } = readCall({ program: call.program, args: own }, optionList(notation));
+  if (problem !== undefined) call.report('not_allowed', problem.text, problem.arg?.span ?? call.span);
+}
+
 const through: Judge = (call) => {
   const words = inner(call);
-  if (words.length > 0) call.bench.command(words, call.span);
+  judgeOwn(call, words);
+  const [first] = words;
+  if (first === undefined) return;
+  const own = call.args.slice(0, call.args.length - words.length);
+  if (call.program === 'command' && own.some(({ text }) => /^-p?[vV]$/.test(text))) return;
+  if (first.text.startsWith('-') || (!first.known && words.length > 0 && !first.raw)) {
+    call.report('not_understood', 'which program it runs is not clear', first.span);
+  }
+  call.bench.command(words, call.span);
 };
 
 const asRoot: Judge = (call) => {
@@ -58,56 +97,80 @@ const asRoot: Judge = (call) => {
   if (call.has('-e') && call.program === 'sudo') call.writes(call.operands);
   else if (call.has('-i', '-s') && inner(call).length === 0)
     call.report('runs_code', 'a shell with more rights');
-  else through(call);
+  else {
+    const words = inner(call);
+    if (words.length > 0) call.bench.command(words, call.span);
+  }
 };
 
 const environment: Judge = (call) => {
-  const split = call.valueOf('-S', '--split-string');
+  const split = call.args.find(({ text }) => /^(-[a-zA-Z0]*S|--s)/.test(text));
   if (split !== undefined) {
-    if (split.known) call.bench.script(split.text, split.span);
+    call.report('not_allowed', 'env splits a text into words', split.span);
+    const at = call.args.indexOf(split);
+    const text = /^(?:-[a-zA-Z0]*S|--s[a-z-]*=?)([\s\S]*)$/.exec(split.text)?.[1] ?? '';
+    const rest = call.args.slice(at + 1);
+    const words = [{ ...split, text }, ...rest];
+    if (words.every(({ known }) => known))
+      call.bench.script(words.map((word) => word.text).join(' '), split.span);
     else call.report('not_understood', 'env splits words that are not known yet', split.span);
+    return;
   }
   let rest = inner(call);
-  while (rest[0] !== undefined && /^[A-Za-z_][A-Za-z0-9_]*=/.test(rest[0].text)) {
-    judgeAssignment(call, rest[0]);
+  judgeOwn(call, rest);
+  while (rest[0] !== undefined && /^[^=/]*=/.test(rest[0].text)) {
+    const [{ text, known, span }] = rest as readonly [Arg];
+    const sign = text.indexOf('=');
+    const why = whySteers(text.slice(0, sign), {
+      exported: true,
+      value: known ? text.slice(sign + 1) : undefined,
+    });
+    if (why !== undefined) call.report('runs_code', why, span);
     rest = rest.slice(1);
   }
-  if (split === undefined && rest.length > 0) call.bench.command(rest, call.span);
+  if (rest.length > 0) call.bench.command(rest, call.span);
 };
 
-/** Variables by which a program is made to run something else. */
-const runningVariables =
-  /^(PATH|LD_[A-Z_]+|DYLD_[A-Z_]+|BASH_ENV|ENV|PROMPT_COMMAND|IFS|SHELLOPTS|PS4|PAGER|MANPAGER|LESSOPEN|LESSCLOSE|EDITOR|VISUAL|BROWSER|GIT_(SSH|SSH_COMMAND|PAGER|EDITOR|SEQUENCE_EDITOR|EXTERNAL_DIFF|ASKPASS|PROXY_COMMAND|EXEC_PATH|CONFIG_[A-Z0-9_]+|CONFIG)|SSH_ASKPASS|NODE_OPTIONS|NODE_PATH|PYTHON(PATH|STARTUP|HOME|INSPECT)|PERL5(OPT|LIB|DB)|RUBY(OPT|LIB)|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|MAKEFLAGS|RUSTC_WRAPPER|CC|CXX|GOFLAGS|npm_config_[a-z_]+)$/;
-
-export function judgeAssignment(call: Call, arg: Arg): void {
-  const name = arg.text.slice(0, arg.text.search(/\+?=/));
-  if (runningVariables.test(name)) {
-    call.report('runs_code', `${name} decides what other programs run`, arg.span);
-  }
-}
-
-/** What it runs gets words that are read, so nobody knows them yet. */
+/** What it runs gets words that are read: known where an `echo` gave them, patterns where a list of names did. */
 const fed: Judge = (call) => {
   const words = inner(call);
-  const placeholder = call.valueOf('-I', '--replace')?.text;
-  const replaced = words.map((word) =>
-    (placeholder !== undefined && placeholder !== '' && word.text.includes(placeholder)) ||
-    word.text.includes('{}')
-      ? unknownArg(word.span)
-      : word,
-  );
-  if (words.length > 0) call.bench.command([...replaced, unknownArg(call.span)], call.span);
-  else if (call.program === 'parallel') call.report('runs_code', 'parallel runs the lines that it reads');
+  judgeOwn(call, words);
+  const given = call.listed ? [someName(call.span)] : fedWords(call);
+  const placeholder = call.valueOf('-I', '--replace')?.text || '{}';
+  const replaces = call.options.some(({ text }) => /^-[a-zA-Z0]*[Ii]|^--replace/.test(text));
+  const fill = (word: Arg): Arg => {
+    if (!word.text.includes(placeholder)) return word;
+    const [only] = given;
+    if (given.length !== 1 || only?.known !== true) return unknownArg(word.span);
+    return { ...word, text: word.text.replaceAll(placeholder, only.text), glob: word.glob || only.glob };
+  };
+  if (words.length === 0) {
+    if (call.program === 'parallel') call.report('runs_code', 'parallel runs the lines that it reads');
+    return;
+  }
+  call.bench.command(replaces ? words.map(fill) : [...words, ...given], call.span);
+  // Where nothing is read, it still runs once, without a word more.
+  if (!replaces && words.length > 1) call.bench.command(words, call.span);
 };
 
+function fedWords({ input, span }: Call): readonly Arg[] {
+  if (input === undefined || /["'\\]/.test(input)) return [unknownArg(span)];
+  return input
+    .split(/\s+/)
+    .filter((text) => text !== '')
+    .map((text) => ({ text, known: true, glob: false, raw: text, span }));
+}
+
 const byString: Judge = (call) => {
+  call.report('unknown_tool', `${call.program} is not known as harmless`);
   const script = call.valueOf('-c', '--command');
   if (script === undefined) call.report('runs_code', `${call.program} starts a shell`);
-  else if (script.known) call.bench.script(script.text, script.span);
+  else if (script.known && !script.glob) call.bench.script(script.text, script.span);
   else call.report('not_understood', `${call.program} runs text that is not known yet`, script.span);
 };
 
 const watching: Judge = (call) => {
+  call.report('unknown_tool', 'watch has no end');
   const words = inner(call);
   const known = words.every((word) => word.known);
   if (words.length > 0 && known) call.bench.script(words.map((word) => word.text).join(' '), call.span);

@@ -66,6 +66,10 @@ function judgeControl(call: Call, control: Control): void {
     (word) => control.destroys.test(word) || /^(delete|remove|destroy|terminate|rb)(-|$)/.test(word),
   );
   if (words.length === 0) return;
+  if (call.program === 'gh' && /^(list|view|status|diff|checks)$/.test(words[1] ?? '')) {
+    call.report('plain_fetch', `${name} asks a server`);
+    return;
+  }
   if (destroys || call.has('--prune')) call.report('destroys', `${name} removes what may be needed`);
   else if (control.runs?.test(words[0] ?? '') === true) call.report('runs_code', `${name} runs a program`);
   else if (words.slice(0, 2).some((word) => control.shows.test(word) || /^(describe|list|get)-/.test(word))) {

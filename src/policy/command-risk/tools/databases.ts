@@ -29,8 +29,7 @@ function judgeDatabase(call: Call): void {
       .slice(1)
       .map((arg) => arg.text)
       .join(' ');
-    if (!call.has('-readonly') && !reads.test(statement))
-      call.report('local_write', `${what} writes to ${call.first || 'a database'}`);
+    if (!call.has('-readonly') && !reads.test(statement)) call.writes(call.operands.slice(0, 1));
   } else call.report('sends_out', `${what} talks to a database`);
 }
 

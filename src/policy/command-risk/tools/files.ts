@@ -1,6 +1,7 @@
 /** Programs that make, change and remove files. */
 
 import type { Call, Judge } from '../call.ts';
+import { isProtectedText } from '../protected-writes.ts';
 import type { Arg } from '../words.ts';
 
 const name = ({ text, raw }: Arg): string => text || raw || 'what is not known yet';
@@ -10,7 +11,9 @@ function removes(call: Call, targets: readonly Arg[], recursive: boolean): void 
   for (const target of targets) {
     const scope = call.scope(target);
     const what = `${call.program} removes ${name(target)}`;
-    if (scope === 'here' || scope === 'scratch') call.report('local_write', what, target.span);
+    if (isProtectedText(target.text, target.glob))
+      call.report('destroys', `${what}, which git or another program works by`, target.span);
+    else if (scope === 'here' || scope === 'scratch') call.report('local_write', what, target.span);
     else if (recursive || scope === 'root' || scope === 'device' || (scope === 'all-here' && target.glob)) {
       call.report('destroys', `${what} and all below it`, target.span);
     } else if (scope === 'not-known') call.report('not_understood', what, target.span);
@@ -32,9 +35,21 @@ const mv: Judge = (call) => {
   if (call.has('-f', '--force')) call.report('destroys', 'mv -f replaces what is there without asking');
   removes(
     call,
-    call.operands.slice(0, -1).filter((arg) => !['here', 'scratch'].includes(call.scope(arg))),
+    call.operands
+      .slice(0, -1)
+      .filter((arg) => !['here', 'scratch'].includes(call.scope(arg)) || isProtectedText(arg.text, arg.glob)),
     true,
   );
+};
+
+/** SECURITY: behind a link to elsewhere a path looks like one of this folder. */
+const links: Judge = (call) => {
+  copies(call);
+  for (const source of call.operands) {
+    const isInside = ['here', 'scratch'].includes(call.scope(source));
+    if (!isInside || isProtectedText(source.text, source.glob))
+      call.report('not_understood', `a link to ${name(source)}`, source.span);
+  }
 };
 
 const writesAll: Judge = (call) => call.writes(call.operands);
@@ -134,9 +149,9 @@ export const fileTools: Readonly<Record<string, Judge>> = {
   mv,
   cp: copies,
   gcp: copies,
-  ln: copies,
+  ln: links,
   install: copies,
-  link: copies,
+  link: links,
   ...Object.fromEntries(
     'touch mkdir mkfifo truncate tee sponge dos2unix unix2dos fallocate mktemp sd'
       .split(' ')

@@ -23,10 +23,11 @@ const javascript: Manager = {
 
 const python: Manager = {
   shows: /^(list|show|freeze|check|help|config|debug|inspect|cache|hash|env|info|tree|version)$/,
-  fetches: /^(search|index|download|wheel)$/,
+  fetches: /^(search|index)$/,
   installs:
     /^(install|uninstall|add|remove|sync|lock|update|upgrade|pip|tool|venv|python|create|activate|self|build|inject|install-all|ensurepath)$/,
-  runs: /^(run|shell|runpip)$/,
+  // A package that is downloaded from its source runs its own set-up.
+  runs: /^(run|shell|runpip|download|wheel)$/,
   sends: /^(publish|login)$/,
 };
 

@@ -7,17 +7,38 @@ const runs =
   (call) =>
     call.report('runs_code', `${call.program} ${why}`);
 
+/** Options of a shell that change nothing but how it stops and what it shows. */
+const plainShellOption = /^(-[euxvc]*[euxvc]|-[eux]*o|--norc|--noprofile|--posix)$/;
+
 /** What a shell is given as text is judged; what it takes from a file or a pipe is not known. */
 const shell: Judge = (call) => {
-  const at = call.args.findIndex(({ text }) => /^-[a-z]*c[a-z]*$/i.test(text) && !text.startsWith('--'));
+  const at = call.args.findIndex(({ text, known }) => known && /^-[a-zA-Z]*c[a-zA-Z]*$/.test(text));
+  if (!/^(sh|bash|dash)$/.test(call.program))
+    call.report('not_understood', `the language of ${call.program} is not judged`);
   if (at !== -1) {
-    const script = call.args.slice(at + 1).find(({ text }) => !/^[-+][a-zA-Z]/.test(text));
+    const behind = call.args.slice(at + 1);
+    const script = behind.find(({ text }) => !/^[-+][a-zA-Z]|^pipefail$/.test(text));
+    const own = [
+      ...call.args.slice(0, at + 1),
+      ...behind.slice(0, script === undefined ? 0 : behind.indexOf(script)),
+    ];
+    const strange = own.find(
+      ({ text, known }) =>
+        !known || !(plainShellOption.test(text) || text === 'pipefail' || text === 'errexit'),
+    );
+    if (strange !== undefined)
+      call.report(
+        'not_allowed',
+        `${call.program} has ${strange.text || 'an option'}, which is not known as harmless`,
+        strange.span,
+      );
     if (script === undefined) call.report('not_understood', `${call.program} -c without a command`);
-    else if (script.known) call.bench.script(script.text, script.span);
+    else if (script.known && !script.glob) call.bench.script(script.text, script.span);
     else call.report('not_understood', `${call.program} runs text that is not known yet`, script.span);
     return;
   }
-  if (call.input !== undefined && call.operands.length === 0) call.bench.script(call.input, call.span);
+  if (call.input !== undefined && call.args.every(({ text }) => plainShellOption.test(text) || text === '-s'))
+    call.bench.script(call.input, call.span);
   else
     call.report(
       'runs_code',
@@ -25,26 +46,28 @@ const shell: Judge = (call) => {
     );
 };
 
+export const shells: Readonly<Record<string, Judge>> = Object.fromEntries(
+  'sh bash zsh dash ksh ash fish csh tcsh rbash mksh'.split(' ').map((name) => [name, shell]),
+);
+
 const python: Judge = (call) => {
-  const module = call.valueOf('-m');
-  if (module !== undefined && /^(pip|ensurepip|venv|virtualenv)$/.test(module.text)) {
-    const at = call.args.indexOf(module);
-    if (module.text === 'pip')
-      call.bench.command([{ ...module, text: 'pip' }, ...call.args.slice(at + 1)], call.span);
-    else call.report('local_write', `python -m ${module.text} makes an environment`);
-  } else if (
-    module !== undefined &&
-    /^(json\.tool|this|calendar|platform|tokenize|ast|dis|sysconfig)$/.test(module.text)
-  )
+  const [first, second] = call.args;
+  if (first?.text === '-m' && second?.text === 'pip') {
+    call.bench.command([{ ...second, text: 'pip' }, ...call.args.slice(2)], call.span);
+    call.report(
+      'installs',
+      `${call.program} -m pip runs a file of this folder, if there is one of that name`,
+    );
     return;
-  else if (call.args.length === 1 && /^-V+$/.test(call.args[0]?.text ?? '')) return;
-  else call.report('runs_code', `${call.program} runs a program`);
+  }
+  if (call.args.length === 1 && /^-V+$/.test(first?.text ?? '')) return;
+  // With -m a file of this folder comes before the module of that name.
+  call.report('runs_code', `${call.program} runs a program`);
 };
 
 /** A version is asked for with one letter, too. */
 const interpreter: Judge = (call) => {
   if (call.args.length === 1 && /^(-v|-V|-version|version)$/.test(call.args[0]?.text ?? '')) return;
-  if (/^(node|ruby|php)$/.test(call.program) && call.has('--check', '-c') && !call.has('-e')) return;
   call.report('runs_code', `${call.program} runs a program`);
 };
 
@@ -63,9 +86,7 @@ const formatter: Judge = (call) => {
 };
 
 export const programs: Readonly<Record<string, Judge>> = {
-  ...Object.fromEntries(
-    'sh bash zsh dash ksh ash fish csh tcsh rbash mksh'.split(' ').map((name) => [name, shell]),
-  ),
+  ...shells,
   python,
   pypy: python,
   ipython: runs('runs a program'),
@@ -85,12 +106,12 @@ export const programs: Readonly<Record<string, Judge>> = {
       .map((name) => [name, runs('runs what the project says')]),
   ),
   ...Object.fromEntries(
-    'pytest py.test jest vitest mocha ava tap cypress playwright karma jasmine rspec cucumber phpunit behave robot unittest nose2 hypothesis locust k6 eslint stylelint xo standard pylint mypy pyright flake8 bandit rubocop phpstan shellcheck-run pre-commit husky lint-staged knip depcruise'
+    'pytest py.test jest vitest mocha ava tap cypress playwright karma jasmine rspec cucumber phpunit behave robot unittest nose2 hypothesis locust k6 eslint stylelint xo standard pylint mypy pyright flake8 bandit rubocop phpstan shellcheck-run pre-commit husky lint-staged knip depcruise prettier'
       .split(' ')
       .map((name) => [name, runs('loads what the project says')]),
   ),
   ...Object.fromEntries(
-    'prettier black ruff isort gofmt goimports rustfmt clang-format shfmt autopep8 yapf biome dprint ktlint scalafmt'
+    'black ruff isort gofmt goimports rustfmt clang-format shfmt autopep8 yapf biome dprint ktlint scalafmt'
       .split(' ')
       .map((name) => [name, formatter]),
   ),

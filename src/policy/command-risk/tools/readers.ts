@@ -1,11 +1,29 @@
 /** Programs that only read and print, and those of them that do more when they are asked to. */
 
+import { machineOptions } from '../allowed/machine.ts';
+import { readCall, readOptionList } from '../allowed/option-list.ts';
+import { sedScripts } from '../allowed/programs.ts';
+import { readerOptions } from '../allowed/readers.ts';
+import { shellAllowed } from '../allowed/shell.ts';
 import type { Call, Judge } from '../call.ts';
+import { readAwk } from '../grammars/awk.ts';
+import { readFind } from '../grammars/find.ts';
+import { readSed } from '../grammars/sed.ts';
+
+const sedList = readOptionList(
+  '-nErsuz -e: -f< -l: -i? --quiet --silent --expression: --file< --regexp-extended --in-place? --separate --null-data --unbuffered --line-length: --posix --debug --sandbox abbr text+read',
+);
+const awkList = readOptionList('-F: -v: --field-separator: --assign: text+read');
 
 const safe: Judge = () => {};
 
-const plain =
-  '[ [[ : agrep arch base32 base64 basename bat bc break cal cat chardetect cksum cmp column comm compgen continue cut dc df diff diff3 dig-local dirname dirs du echo egrep exit expand expr factor false fgrep file fmt fold free function getconf getent getopts grep groups head help hexdump hostid htop id iconv info iostat jobs join jq lastlog let local locale locate logname look ls lsb_release lsblk lscpu lsmod lsof lspci lsusb man md5sum more mpstat namei nl nm nproc numfmt objdump od paste pathchk pgrep pidof pinky popd pr printenv printf ps pstree ptx pwd pwdx read readelf readlink realpath return rev rg screenfetch sdiff seq sha1sum sha224sum sha256sum sha384sum sha512sum shift shuf size sleep stat stty strings sum tac tail test tokei top tput tr tree true tsort tty type typeset ulimit umask uname unexpand uniq unset uptime users vmstat w wait wc whatis whereis which who whoami xxd yes yq zcat zgrep zless declare readonly export cloc fd-less neofetch nmon pv reset clear cd pushd chdir set shopt history jobs fg bg disown hash logout times suspend enable';
+/** Programs that do nothing but what their allow-list says. */
+const plain = [
+  ...Object.keys(readerOptions),
+  ...Object.keys(machineOptions),
+  ...Object.keys(shellAllowed),
+  ...'egrep fgrep  history complete bind fc suspend'.split(' '),
+];
 
 const writesWith =
   (test: (call: Call) => boolean, targets: (call: Call) => ReturnType<Call['valueOf']>): Judge =>
@@ -15,64 +33,67 @@ const writesWith =
     call.writes(target === undefined ? [] : [target]);
   };
 
-/** GNU: the command `e` runs a program, `s///e` runs the result; `w` writes a file, alone or as a flag of `s`. */
-const sedRuns = /(?:^|[;{}\n\d/])\s*e(?:\s|$)|s(.)(?:(?!\1).)*\1(?:(?!\1).)*\1[gimpI0-9]*e/;
-const sedWrites = /(?:^|[;{}\n\d/])\s*w\s+\S|s(.)(?:(?!\1).)*\1(?:(?!\1).)*\1[gimpI0-9]*w\s/;
-
 const sed: Judge = (call) => {
-  const named = call.has('-e', '--expression', '-f', '--file');
-  const script = named ? call.valueOf('-e', '--expression') : call.operands[0];
+  const { names, operands } = readCall(call, sedList);
   if (call.has('-f', '--file')) call.report('runs_code', 'sed runs a script from a file');
-  if (script !== undefined && !script.known) {
-    call.report('not_understood', 'what sed does shows only when it runs', script.span);
-  } else if (script !== undefined && sedRuns.test(script.text)) {
-    call.report('runs_code', 'sed runs a program with e', script.span);
-  } else if (script !== undefined && sedWrites.test(script.text)) {
-    call.report('local_write', 'sed writes a file with w', script.span);
+  const scripts = sedScripts(call, operands[0], names);
+  for (const script of scripts) {
+    if (!script.known) {
+      call.report('not_understood', 'what sed does shows only when it runs', script.span);
+      continue;
+    }
+    const { runs, writes } = readSed(script.text);
+    if (runs) call.report('runs_code', 'sed runs a program with e', script.span);
+    if (writes.length > 0) call.writes(writes.map((text) => ({ ...script, text, raw: text })));
   }
-  if (call.has('--in-place') || call.options.some(({ text }) => /^-[nEsrz]*i/.test(text))) {
-    call.writes(call.operands.filter((arg) => arg !== script && arg.span !== script?.span));
+  if (call.has('--in-place') || call.options.some(({ text }) => /^-[nEsruz]*i/.test(text))) {
+    call.writes(operands.filter((arg) => !scripts.includes(arg)));
   }
 };
 
 const awk: Judge = (call) => {
-  const program = call.has('-f', '--file')
-    ? undefined
-    : call.operands.find(({ text }) => !/^[A-Za-z_]\w*=/.test(text) && text !== ',' && text !== ':');
-  if (program === undefined) call.report('runs_code', 'awk runs a program from a file');
+  if (
+    call.options.some(({ text }) =>
+      /^-[fEilLDoOpd]|^--(file|exec|include|load|profile|pretty|dump|debug|lint)/.test(text),
+    )
+  ) {
+    call.report('runs_code', 'awk runs a program from a file, or writes one');
+    return;
+  }
+  const { operands } = readCall(call, awkList);
+  const [program] = operands;
+  if (program === undefined) call.report('not_understood', 'awk without a program');
   else if (!program.known)
     call.report('not_understood', 'what awk does shows only when it runs', program.span);
-  else if (/\bsystem\s*\(|\|\s*getline|\|&?\s*"|"\s*\|/.test(program.text)) {
-    call.report('runs_code', 'awk runs programs', program.span);
-  } else if (
-    />>?\s*("|\$|[A-Za-z])/.test(program.text.replace(/[<>=!]=|\$\w+\s*>\s*\d/g, '')) &&
-    /print[^}]*>/.test(program.text)
-  ) {
-    call.report('local_write', 'awk writes files', program.span);
+  else {
+    const kind = readAwk(program.text);
+    if (kind === 'runs') call.report('runs_code', 'awk runs programs or reads other files', program.span);
+    if (kind === 'writes')
+      call.report('not_understood', 'awk writes files, and which ones shows only when it runs', program.span);
   }
 };
 
 const find: Judge = (call) => {
-  const { args } = call;
-  if (args.some(({ known }) => !known) && args.some(({ text }) => /^-(exec|ok|delete)/.test(text))) {
-    call.report('not_understood', 'where find looks shows only when it runs');
-  }
+  const { roots, commands } = readFind(call.args);
   if (call.hasWord('-delete')) call.report('destroys', 'find deletes all that it finds');
   if (call.hasWord('-fprint', '-fprint0', '-fprintf', '-fls'))
-    call.report('local_write', 'find writes a list');
-  for (const [at, { text }] of args.entries()) {
-    if (!/^-(exec|execdir|ok|okdir)$/.test(text)) continue;
-    const rest = args.slice(at + 1);
-    const end = rest.findIndex((word) => word.text === ';' || word.text === '+');
-    const words = (end === -1 ? rest : rest.slice(0, end)).map((word) =>
-      word.text.includes('{}') ? { ...word, text: '', known: false } : word,
-    );
+    call.report('not_understood', 'find writes a list');
+  const isInside = roots.every(
+    (root) => ['here', 'all-here'].includes(call.scope(root)) && !root.text.startsWith('-'),
+  );
+  for (const command of commands) {
+    const words = command.map((word) => {
+      if (!word.text.includes('{}')) return word;
+      return isInside && word.known
+        ? { ...word, text: word.text.replaceAll('{}', './*'), glob: true }
+        : { ...word, text: '', known: false };
+    });
     call.bench.command(words, call.span);
   }
 };
 
 const fd: Judge = (call) => {
-  const at = call.args.findIndex(({ text }) => /^(-x|-X|--exec|--exec-batch)$/.test(text));
+  const at = call.args.findIndex(({ text }) => /^(-[a-zA-Z]*[xX]|--exec.*)$/.test(text));
   if (at !== -1)
     call.bench.command(
       [...call.args.slice(at + 1), { ...call.args[at], text: '', known: false } as Call['args'][number]],
@@ -93,7 +114,7 @@ const pager: Judge = (call) => {
 };
 
 export const readers: Readonly<Record<string, Judge>> = {
-  ...Object.fromEntries(plain.split(' ').map((name) => [name, safe])),
+  ...Object.fromEntries(plain.map((name) => [name, safe])),
   sort: (call) => {
     writesWith(
       () => call.has('-o', '--output'),
@@ -128,19 +149,19 @@ export const readers: Readonly<Record<string, Judge>> = {
     for (const arg of call.args) {
       const value = arg.text.slice(arg.text.indexOf('=') + 1);
       if (arg.text.includes('=') && arg.known)
-        call.bench.script(value.replace(/^(["'])(.*)\1$/s, '$2'), arg.span);
+        call.bench.script(value.replace(/^(["'])(.*)\1$/s, '$2'), arg.span, 'own');
     }
   },
   unalias: safe,
   trap: (call) => {
     const [action] = call.operands;
     if (action === undefined || action.text === '' || action.text === '-') return;
-    if (action.known) call.bench.script(action.text, action.span);
+    if (action.known && !action.glob) call.bench.script(action.text, action.span, 'own');
     else call.report('not_understood', 'what the trap does shows only when it runs', action.span);
   },
   eval: (call) => {
-    if (call.args.every(({ known }) => known))
-      call.bench.script(call.args.map(({ text }) => text).join(' '), call.span);
+    if (call.args.every(({ known, glob }) => known && !glob))
+      call.bench.script(call.args.map(({ text }) => text).join(' '), call.span, 'own');
     else call.report('not_understood', 'eval runs text that is not known yet');
   },
   source: (call) => call.report('runs_code', 'source runs a file in this shell'),

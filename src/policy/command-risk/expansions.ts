@@ -1,0 +1,108 @@
+/** Parts of the shell's language that run code where no command stands: subscripts, numbers, indirect names, names that are set. */
+
+import type { ParameterExpansionPart, SyntaxNode } from 'unbash';
+import { runsNothing, wordRunsNothing } from './arithmetic.ts';
+import { whySteers } from './steering.ts';
+import type { Variables } from './variables.ts';
+
+const evaluates = 'bash evaluates a value here, and a subscript in it runs code';
+
+/** Why this node alone may run code; undefined: it does not. */
+export function whyRuns(node: SyntaxNode, variables: Variables): string | undefined {
+  switch (node.type) {
+    case 'ArithmeticExpansion':
+    case 'ArithmeticCommand':
+      if (node.expression === undefined)
+        return /^\$?\(*\s*\)*$/.test('text' in node ? node.text : node.body) ? undefined : evaluates;
+      return runsNothing(node.expression, variables)
+        ? (steeringTarget(node.expression) ?? undefined)
+        : evaluates;
+    case 'ArithmeticFor': {
+      const all = [node.initialize, node.test, node.update];
+      if (!all.every((each) => runsNothing(each, variables))) return evaluates;
+      return all
+        .map((each) => (each === undefined ? undefined : steeringTarget(each)))
+        .find((why) => why !== undefined);
+    }
+    case 'TestBinary':
+      return /^-(eq|ne|lt|le|gt|ge)$/.test(node.operator) &&
+        !(wordRunsNothing(node.left, variables) && wordRunsNothing(node.right, variables))
+        ? evaluates
+        : undefined;
+    case 'TestUnary':
+      return /^-[vR]$/.test(node.operator) && !/^[A-Za-z_]\w*$/.test(node.operand.text)
+        ? evaluates
+        : undefined;
+    case 'Assignment':
+      return node.index !== undefined && !isPlainIndex(node.index.text) ? evaluates : undefined;
+    case 'ArrayValue':
+      return node.elements.some(({ text }) => /^\[/.test(text) && !/^\[[\w.-]+\]\+?=/.test(text))
+        ? evaluates
+        : undefined;
+    case 'For':
+    case 'Select':
+      return whySteers(node.name.value, { exported: false });
+    case 'Coproc':
+      return node.name === undefined ? undefined : whySteers(node.name.value, { exported: false });
+    case 'FileDescriptorVariable':
+      return whySteers(node.name, { exported: false });
+    case 'ParameterExpansion':
+      return parameterRuns(node, variables);
+    default:
+      return undefined;
+  }
+}
+
+const isPlainIndex = (text: string): boolean =>
+  /^(@|\*|\d+|-\d+|[A-Za-z_][\w.-]*|"[\w .-]+"|'[\w .-]+')?$/.test(text);
+
+function parameterRuns(node: ParameterExpansionPart, variables: Variables): string | undefined {
+  const { prefix, index, operation, parameter } = node;
+  if (index !== undefined && !/^(@|\*|\d+|-\d+)$/.test(index.text) && !wordRunsNothing(index, variables))
+    return evaluates;
+  // ${!name[@]} and ${!name*} are lists of subscripts and of names; ${!name} is a value that is taken for a name.
+  if (prefix === '!' && !/^[@*]$/.test(index?.text ?? '') && operation?.type !== 'Names')
+    return 'a value is taken for the name of another variable';
+  switch (operation?.type) {
+    case 'Transform':
+      return /^[QUuLEaKk]$/.test(operation.operand.text)
+        ? undefined
+        : 'the value is expanded like a prompt, and runs code';
+    case 'Slice':
+      return [operation.offset, operation.length].every(
+        (each) => each === undefined || wordRunsNothing(each, variables),
+      )
+        ? undefined
+        : evaluates;
+    case 'Default':
+      return /=/.test(operation.operator) ? whySteers(parameter, { exported: false }) : undefined;
+    case 'Unknown':
+      return 'an expansion that is not known here';
+    default:
+      return undefined;
+  }
+}
+
+/** `((PATH=1))` sets a name as well. */
+function steeringTarget(node: import('unbash').ArithmeticExpression): string | undefined {
+  switch (node.type) {
+    case 'ArithmeticBinary': {
+      const isSet = /=$/.test(node.operator) && !/^([<>=!]=)$/.test(node.operator);
+      const own =
+        isSet && node.left.type === 'ArithmeticWord'
+          ? whySteers(node.left.value, { exported: false })
+          : undefined;
+      return own ?? steeringTarget(node.left) ?? steeringTarget(node.right);
+    }
+    case 'ArithmeticUnary':
+      return node.operand.type === 'ArithmeticWord' && /^(\+\+|--)$/.test(node.operator)
+        ? whySteers(node.operand.value, { exported: false })
+        : steeringTarget(node.operand);
+    case 'ArithmeticTernary':
+      return steeringTarget(node.test) ?? steeringTarget(node.consequent) ?? steeringTarget(node.alternate);
+    case 'ArithmeticGroup':
+      return steeringTarget(node.expression);
+    default:
+      return undefined;
+  }
+}
