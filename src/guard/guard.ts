@@ -21,6 +21,8 @@ export interface SandboxedRun extends HostRun {
   readonly engine: string;
   /** Where the sandbox was not what a guarded command gets elsewhere. */
   readonly note?: string;
+  /** Kept after the command. */
+  readonly sandbox?: string;
 }
 
 export interface Asked {
@@ -118,7 +120,7 @@ class GuardedRun {
 
   async inSandbox(): Promise<GuardResult> {
     const reason = this.#reason();
-    const { engine, note, ...run } = await this.#parts.runInSandbox(this.#command, {
+    const { engine, note, sandbox, ...run } = await this.#parts.runInSandbox(this.#command, {
       timeoutMs: this.#timeoutMs,
       reason: `guard: ${reason}`,
       made: () => {
@@ -126,7 +128,13 @@ class GuardedRun {
       },
     });
     const whole = note === undefined ? reason : `${reason}; ${note}`;
-    return { ...ended(run), sandboxed: true, engine, reason: whole };
+    return {
+      ...ended(run),
+      sandboxed: true,
+      engine,
+      reason: whole,
+      ...(sandbox === undefined ? {} : { sandbox }),
+    };
   }
 
   /** C4: never unattended, never where something better is there. */

@@ -113,4 +113,6 @@ export interface GuardResult {
   readonly engine: string;
   /** Why it ran there, or why it did not run. */
   readonly reason: string;
+  /** The sandbox with the writable copy of the folder, which is kept for `diff` and `apply`. */
+  readonly sandbox?: string;
 }

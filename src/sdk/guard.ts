@@ -28,6 +28,8 @@ export interface GuardOptions {
   readonly timeoutMs?: number;
   /** More of the sandbox that it gets where it is not for the host; strict unless a profile is named. */
   readonly sandbox?: SandboxSpec;
+  /** The sandbox gets a copy of the folder that it may change, and is kept for `diff` and `apply`; the result names it. */
+  readonly writableCopy?: boolean;
   /** False: what needs a yes is rejected at once. */
   readonly ask?: boolean;
   /** At most 300 000: by then no answer is a no. */
@@ -139,20 +141,105 @@ async function runInSandbox(
   client: DaemonClient,
   command: GuardedCommand,
   { timeoutMs, reason, made: onMade }: SandboxRunOptions,
-  { sandbox, signal }: GuardOptions,
+  { sandbox = {}, signal, cwd, writableCopy = false }: GuardOptions,
 ): Promise<SandboxedRun> {
   const cancel = signal === undefined ? {} : { signal };
-  const { made, ...more } = await inStrictest(sandbox ?? {}, (profile) =>
-    Sandbox.create({ ...sandbox, profile, ephemeral: true, ...cancel }, { client }),
+  const { made, note, dispose } = await inFolder(
+    sandbox,
+    { cwd: resolve(cwd ?? '.'), writableCopy },
+    (more) => Sandbox.create({ ...sandbox, ...more, ephemeral: !writableCopy, ...cancel }, { client }),
   );
   onMade();
   try {
     const run = made.exec(sandboxWords(command), { timeoutMs, reason, ...cancel });
-    return { ...(await ranInside(run)), engine: made.info.isolation.engine, ...more };
+    const kept = writableCopy ? { sandbox: made.info.name } : {};
+    return { ...(await ranInside(run)), engine: made.info.isolation.engine, ...noted(note), ...kept };
   } finally {
-    // What it changed in a copy is what nobody wanted on the host. Where the engine went away the daemon removes it when it
-    // is back; how the command ended is what counts here.
-    await made.remove({ force: true }).catch(() => {});
+    // What it changed in a copy is what nobody wanted on the host, unless it was asked for. Where the engine went away the
+    // daemon removes it when it is back; how the command ended is what counts here.
+    if (!writableCopy) await made.remove({ force: true }).catch(() => {});
+    await dispose();
+  }
+}
+
+export const noted = (note: string | undefined): { readonly note?: string } =>
+  note === undefined ? {} : { note };
+
+const insidePath = '/workspace';
+
+/** What the guard adds to a spec: where it is made, how hard it is, and the folder. */
+export interface AddedSpec {
+  readonly profile: 'standard' | 'strict';
+  readonly engine?: 'bubblewrap';
+  readonly workspace?: { readonly path: string; readonly mode: 'copy' };
+  readonly workdir?: string;
+  readonly mounts?: ReadonlyArray<{ readonly source: string; readonly target: string }>;
+}
+
+interface Made<T> {
+  readonly made: T;
+  readonly note?: string | undefined;
+  /** To be called when the sandbox is gone. */
+  readonly dispose: () => Promise<void>;
+}
+
+/**
+ * Makes the sandbox with the working folder in it, read-only by the rules for mounts. A folder that these rules refuse is left
+ * out, and whoever reads the result is told.
+ */
+export async function inFolder<T>(
+  spec: GuardedSpec,
+  { cwd, writableCopy }: { readonly cwd: string; readonly writableCopy: boolean },
+  make: (more: AddedSpec) => Promise<T>,
+): Promise<Made<T>> {
+  const dispose = async (): Promise<void> => {};
+  const made = async (more: Partial<AddedSpec>, notes: readonly (string | undefined)[] = []) => {
+    const { made: result, note } = await inStrictest(
+      { ...spec, ...(more.workspace === undefined ? {} : { workspace: more.workspace }) },
+      (profile) => onSomeEngine(spec.engine, (engine) => make({ ...more, ...engine, profile })),
+    );
+    const all = [...notes, note, result.note].filter((each) => each !== undefined);
+    return { made: result.made, note: all.length === 0 ? undefined : all.join('; ') };
+  };
+  if (writableCopy) return { ...(await made({ workspace: { path: cwd, mode: 'copy' } })), dispose };
+  if (spec.workspace !== undefined) return { ...(await made({})), dispose };
+  const { readableFolder } = await import('../guard/readable-folder.ts');
+  const folder = await readableFolder(cwd);
+  const { path } = folder;
+  if (path === undefined) return { ...(await made({}, [folder.note])), dispose };
+  try {
+    // As a mount, because a workspace would have the project's own files decide about the image. SECURITY: the mount beside a
+    // copy has the folder itself judged by the same rules; nobody may not read it.
+    const mounts = [
+      ...(spec.mounts ?? []),
+      { source: path, target: insidePath },
+      ...(folder.isCopy ? [{ source: cwd, target: '/mnt/folder' }] : []),
+    ];
+    const result = await made({ workdir: insidePath, mounts }, [folder.note]);
+    return { ...result, dispose: folder.remove };
+  } catch (error) {
+    await folder.remove();
+    if (!isSallyportError(error, 'refused_by_policy')) throw error;
+    return { ...(await made({}, [`it did not have this folder: ${error.message}`])), dispose };
+  }
+}
+
+/** Where no container engine is and bubblewrap is, it is used: less isolation than a container, and far more than none. */
+async function onSomeEngine<T>(
+  named: string | undefined,
+  make: (engine: Pick<AddedSpec, 'engine'>) => Promise<T>,
+): Promise<{ readonly made: T; readonly note?: string }> {
+  try {
+    return { made: await make({}) };
+  } catch (error) {
+    if ((named !== undefined && named !== 'auto') || !isSallyportError(error, 'engine_not_chosen'))
+      throw error;
+    const { weaker = [] } = error.details as { readonly weaker?: readonly string[] };
+    const made = await make({ engine: 'bubblewrap' });
+    return {
+      made,
+      note: `no container engine answers; bubblewrap ran it, which isolates less: ${weaker.join('; ')}`,
+    };
   }
 }
 
@@ -160,13 +247,15 @@ interface GuardedSpec {
   readonly profile?: 'standard' | 'strict' | undefined;
   readonly workspace?: { readonly mode?: string | undefined } | undefined;
   readonly egress?: object | undefined;
+  readonly engine?: string | undefined;
+  readonly mounts?: ReadonlyArray<{ readonly source: string; readonly target: string }> | undefined;
 }
 
 /**
  * The strict profile, unless another one is named, or something is asked for that the strict one never gives. Where the engine
  * cannot hold it the other one is still a sandbox, and better than none; whoever reads the result is told.
  */
-export async function inStrictest<T>(
+async function inStrictest<T>(
   { profile, workspace, egress }: GuardedSpec,
   make: (profile: 'standard' | 'strict') => Promise<T>,
 ): Promise<{ readonly made: T; readonly note?: string }> {

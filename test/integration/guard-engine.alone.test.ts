@@ -123,8 +123,16 @@ when(
     const image = ['--image', inject('engine').image];
     const command = 'frobnicate; echo inside';
 
-    // Docker is not even installed, and nobody has chosen anything: nothing runs.
-    const none = await withoutDockerd(['guard', '--json', '--', command], auto);
+    // Docker is not even installed, and nobody has chosen anything: a guarded command gets bubblewrap, and the answer says so.
+    const unchosen = await withoutDockerd(['guard', '--json', '--', command], auto);
+    expect(resultOf(unchosen)).toMatchObject({
+      status: 'success',
+      stdout: 'inside\n',
+      engine: 'bubblewrap',
+      reason: expect.stringContaining('isolates less'),
+    });
+    // Other verbs do not.
+    const none = await withoutDockerd(['create', '--json', '--name', 'of-nobody'], auto);
     expect(errorOf(none)).toMatchObject({ code: 'engine_not_chosen' });
     // As a yes at the terminal does.
     rememberEngine(stateDir, 'bubblewrap');

@@ -1,6 +1,6 @@
 /** Guarded commands as people and programs call them: judged, asked about, and run where they belong. */
 
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -94,7 +94,7 @@ describe('sally guard', () => {
     });
     // bubblewrap of an ordinary user has no control groups, so it cannot hold the strict profile.
     const isStrict = onDocker || process.getuid?.() === 0;
-    if (isStrict) expect(result.stdout.split('\n').slice(0, 2)).toEqual(['65534', '/tmp']);
+    if (isStrict) expect(result.stdout.split('\n').slice(0, 2)).toEqual(['65534', '/workspace']);
     else expect(result.reason).toContain('standard profile');
     expect(result.stdout).not.toContain('do-not-pass');
     const { stdout } = await sally(['audit', '--type', 'exec', '--since', '10m', '--json'], { env: env() });
@@ -200,6 +200,52 @@ sock = socket.create_connection(('127.0.0.1', 3128))
 sock.sendall(b'GET http://${host}:${port}/ HTTP/1.1\\r\\nHost: ${host}:${port}\\r\\nConnection: close\\r\\n\\r\\n')
 print(sock.makefile('rb').read().decode().split('\\r\\n\\r\\n', 1)[1])
 `;
+
+describe('[C1][C2] the folder of a guarded command that was sent away', () => {
+  const inFolder = async (folder: string, ...args: readonly string[]): Promise<CliResult> =>
+    await sally(['guard', '--json', ...image(), ...args], { env: env(), cwd: folder });
+
+  test('is there, read-only, also where nobody may not read it, and its rights stay', async () => {
+    for (const mode of [0o755, 0o700]) {
+      const folder = await newFolder('own');
+      writeFileSync(join(folder, 'here.txt'), 'right\n', { mode: mode === 0o700 ? 0o600 : 0o644 });
+      chmodSync(folder, mode);
+      const result = resultOf(
+        await inFolder(folder, '--', 'frobnicate 2>/dev/null; ls; cat here.txt; touch new'),
+      );
+      expect(result, String(mode)).toMatchObject({
+        status: 'error',
+        sandboxed: true,
+        stdout: 'here.txt\nright\n',
+        stderr: expect.stringContaining('Read-only file system'),
+      });
+      const isStrict = onDocker || process.getuid?.() === 0;
+      if (isStrict) expect(result.reason.includes('a copy of this folder')).toBe(mode === 0o700);
+      expect(statSync(folder).mode & 0o777).toBe(mode);
+    }
+  });
+
+  test('is left out where the rules for mounts refuse it, and the answer says so', async () => {
+    const result = resultOf(await inFolder('/etc', '--', 'frobnicate 2>/dev/null; pwd'));
+    expect(result).toMatchObject({ status: 'success', sandboxed: true });
+    expect(result.stdout).not.toContain('workspace');
+    expect(result.reason).toContain('did not have this folder');
+  });
+
+  when(dockerAlone).test('is a copy with --writable-copy, from which changes are brought back', async () => {
+    const folder = await newFolder('own');
+    writeFileSync(join(folder, 'a.txt'), 'old\n');
+    const { sandbox = '', ...result } = resultOf(
+      await inFolder(folder, '--writable-copy', '--', 'frobnicate 2>/dev/null; echo new > a.txt'),
+    );
+    expect(result).toMatchObject({ status: 'success', sandboxed: true });
+    expect(readFileSync(join(folder, 'a.txt'), 'utf8')).toBe('old\n');
+    expect((await sally(['diff', sandbox], { env: env() })).stdout).toContain('+new');
+    expect((await sally(['apply', sandbox], { env: env(), cwd: folder })).code).toBe(0);
+    expect(readFileSync(join(folder, 'a.txt'), 'utf8')).toBe('new\n');
+    expect((await sally(['rm', '--force', sandbox], { env: env() })).code).toBe(0);
+  });
+});
 
 describe('[C1] sally guard --allow', () => {
   test('gives the sandbox a way to what it names and to nothing else, and never with the strict profile', async () => {
@@ -355,15 +401,19 @@ describe('[C7] the audit log over the API', () => {
     await guard('rm -rf /', { ask: false }, connection);
     const audit = new Audit({ client });
     const all = await collect(audit.search());
-    expect(all.map(({ type, outcome }) => `${type} ${outcome}`)).toEqual(['exec exit 0', 'guard rejected']);
+    expect(all.map(({ type, outcome }) => `${type} ${outcome}`)).toEqual([
+      'exec started',
+      'exec exit 0',
+      'guard rejected',
+    ]);
     const [ran] = all;
     expect(ran).toMatchObject({
       argv: ['sh', '-c', 'frob; echo in'],
       reason: expect.stringContaining('guard: '),
     });
-    expect(await collect(audit.search({ type: 'guard' }))).toEqual(all.slice(1));
-    expect(await collect(audit.search({ sandbox: String(ran?.sandbox) }))).toEqual(all.slice(0, 1));
-    expect(await collect(audit.search({ since: before, type: 'exec' }))).toEqual(all.slice(0, 1));
+    expect(await collect(audit.search({ type: 'guard' }))).toEqual(all.slice(2));
+    expect(await collect(audit.search({ sandbox: String(ran?.sandbox) }))).toEqual(all.slice(0, 2));
+    expect(await collect(audit.search({ since: before, type: 'exec' }))).toEqual(all.slice(0, 2));
     expect(await collect(audit.search({ since: '1h' }))).toEqual(all);
     expect(await collect(audit.search({ since: new Date(Date.now() + 3_600_000) }))).toEqual([]);
     for (const wrong of [{ since: 'soon' }, { type: 'x' as never }]) {
@@ -371,14 +421,14 @@ describe('[C7] the audit log over the API', () => {
     }
     await expect(audit.verify({ head: 'x' })).rejects.toMatchObject({ code: 'request_invalid' });
     const verdict = await audit.verify();
-    expect(verdict).toMatchObject({ ok: true, lines: 2, head: { n: 2 }, problems: [] });
+    expect(verdict).toMatchObject({ ok: true, lines: 3, head: { n: 3 }, problems: [] });
     expect(await audit.verify({ head: verdict.head?.hash ?? '' })).toMatchObject({ ok: true });
     const shown = await sally(['audit', '--json'], { env: { SALLYPORT_STATE_DIR: own } });
     const lines = shown.stdout.trim().split('\n');
     expect(lines.map((line) => (JSON.parse(line) as AuditLineView).n)).toEqual(all.map(({ n }) => n));
     const log = join(own, 'audit', 'audit.jsonl');
     writeFileSync(log, readFileSync(log, 'utf8').replace('"exit 0"', '"exit 1"'));
-    expect(await audit.verify()).toMatchObject({ ok: false, problems: [{ place: 'audit.jsonl:2' }] });
+    expect(await audit.verify()).toMatchObject({ ok: false, problems: [{ place: 'audit.jsonl:3' }] });
   });
 });
 

@@ -1,11 +1,11 @@
 /** `sally eval '<command>'`: what the guard would do with it, and why. It runs nothing and asks nobody. */
 
-import pc from 'picocolors';
 import { readGuardEnvironment } from '../../guard/config.ts';
 import { judge, readGuardRules } from '../../guard/judge.ts';
 import type { Evaluation, Reason } from '../../policy/command-risk/risk.ts';
 import type { CommandRoute } from '../../protocol/risk-classes.ts';
 import { exitCode } from '../exit-codes.ts';
+import { colours } from '../harmless.ts';
 import { print, printJson } from '../output.ts';
 
 export async function evalCommand(command: string, options: { readonly json?: true }): Promise<number> {
@@ -16,9 +16,9 @@ export async function evalCommand(command: string, options: { readonly json?: tr
 }
 
 const destinations: Readonly<Record<CommandRoute, (text: string) => string>> = {
-  host: pc.green,
-  sandbox: pc.yellow,
-  deny: pc.red,
+  host: colours.green,
+  sandbox: colours.yellow,
+  deny: colours.red,
 };
 
 function printEvaluation(command: string, { route, class: riskClass, confirm, reasons }: Evaluation): void {
@@ -39,5 +39,5 @@ function underlined(command: string, { span }: Reason): readonly string[] {
   const line = command.slice(from, until === -1 ? command.length : until);
   const end = Math.min(Math.max(span.end, span.start + 1), from + line.length + 1);
   const marks = `${' '.repeat(Math.max(0, span.start - from))}${'^'.repeat(Math.max(1, end - span.start))}`;
-  return [line.replace(/\p{Cc}|\p{Cf}/gu, '·'), pc.dim(marks)];
+  return [line.replace(/\p{Cc}|\p{Cf}/gu, '·'), colours.dim(marks)];
 }

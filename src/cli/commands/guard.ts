@@ -13,7 +13,7 @@ import { SallyportError } from '../../protocol/errors.ts';
 import type { GuardResult } from '../../protocol/guard.ts';
 import type { SpecInput } from '../../protocol/spec.ts';
 import type { Approval } from '../../sdk/approvals.ts';
-import { guardParts, inStrictest, ranInside, sandboxWords } from '../../sdk/guard.ts';
+import { guardParts, inFolder, noted, ranInside, sandboxWords } from '../../sdk/guard.ts';
 import { outcomeOf } from '../../sdk/outcome.ts';
 import { askLine } from '../ask.ts';
 import { readCliEnvironment } from '../config.ts';
@@ -22,7 +22,7 @@ import { exitCode } from '../exit-codes.ts';
 import { makeSandbox } from '../make-sandbox.ts';
 import type { BoxOptions } from '../options/box-options.ts';
 import { specFlags } from '../options/spec-from-options.ts';
-import { note, printJson } from '../output.ts';
+import { note, printJson, printOutput } from '../output.ts';
 import { SandboxCalls } from '../sandbox-calls.ts';
 import { printable } from '../table.ts';
 import { answerInPlace } from './approvals.ts';
@@ -35,6 +35,7 @@ export interface GuardCommandOptions
   /** `--no-ask`. */
   readonly ask: boolean;
   readonly approvalTimeout?: number;
+  readonly writableCopy?: true;
   readonly json?: true;
 }
 
@@ -111,7 +112,8 @@ async function partsOf(
           ask: (command: GuardedCommand, evaluation: Evaluation) =>
             ask(command, evaluation).finally(() => answered.abort()),
         }),
-    runInSandbox: (command, run) => runInSandbox(calls, spec, command, run, context),
+    runInSandbox: (command, run) =>
+      runInSandbox(calls, { spec, writableCopy: options.writableCopy === true }, command, run, context),
     otherEngine: async () => {
       const { bubblewrapHere } = await import('../../setup/here.ts');
       return await bubblewrapHere();
@@ -131,6 +133,9 @@ function specOf(options: GuardCommandOptions): SpecInput {
   if (workspaceMode !== undefined && workspace === undefined) {
     throw new SallyportError('usage', '--workspace-mode belongs to --workspace');
   }
+  if (options.writableCopy === true && (workspace !== undefined || profile === 'strict')) {
+    throw new SallyportError('usage', '--writable-copy excludes --workspace and --profile strict');
+  }
   const flags = {
     ...(profile === undefined ? {} : { profile }),
     ...(image === undefined ? {} : { image }),
@@ -149,15 +154,17 @@ function tellPending({ id, expiresAt, command }: Approval): void {
 
 async function runInSandbox(
   calls: SandboxCalls,
-  spec: SpecInput,
+  { spec, writableCopy }: { readonly spec: SpecInput; readonly writableCopy: boolean },
   command: GuardedCommand,
   { timeoutMs, reason, made: onMade }: SandboxRunOptions,
   context: CliContext,
 ): Promise<SandboxedRun> {
   const { signal } = context;
-  const { made, ...more } = await inStrictest(spec, (profile) =>
-    makeSandbox(calls, { spec: { ...spec, profile }, ephemeral: true }, context),
-  );
+  const { made, note, dispose } = await inFolder(spec, { cwd: process.cwd(), writableCopy }, (more) => {
+    const { mounts, ...rest } = more;
+    const whole = { ...spec, ...rest, ...(mounts === undefined ? {} : { mounts: [...mounts] }) };
+    return makeSandbox(calls, { spec: whole, ephemeral: !writableCopy }, context, { asksEngine: false });
+  });
   onMade();
   try {
     const exec = await calls.exec(
@@ -166,10 +173,12 @@ async function runInSandbox(
       { signal },
     );
     const ran = await ranInside(calls.wait(made.id, exec.id, { signal }).then(outcomeOf));
-    return { ...ran, engine: made.isolation.engine, ...more };
+    const kept = writableCopy ? { sandbox: made.name } : {};
+    return { ...ran, engine: made.isolation.engine, ...noted(note), ...kept };
   } finally {
     // Where that fails the daemon does it later; how the command ended is what counts here.
-    await calls.remove(made.id, { force: true, wait: false }).catch(() => {});
+    if (!writableCopy) await calls.remove(made.id, { force: true, wait: false }).catch(() => {});
+    await dispose();
   }
 }
 
@@ -185,9 +194,10 @@ async function confirmNoIsolation(
   return typed === 'approve';
 }
 
-function show({ stdout, stderr, status, reason }: GuardResult): void {
-  process.stdout.write(stdout);
-  process.stderr.write(stderr);
+function show({ stdout, stderr, status, reason, sandbox }: GuardResult): void {
+  printOutput({ stdout, stderr });
+  if (sandbox !== undefined)
+    note(`run \`sally diff ${sandbox}\` and \`sally apply ${sandbox}\`, then \`sally rm ${sandbox}\``);
   if (status === 'rejected') note(`it did not run: ${printable(reason)}`);
   if (status === 'timeout') note('the command ran out of time and was ended');
 }

@@ -32,6 +32,10 @@ function registerGuard({ root, context, act }: Registry): void {
       graceValue,
     )
     .option('--image <reference>', 'image of the sandbox (default: the base image)')
+    .option(
+      '--writable-copy',
+      'give the sandbox a copy of this folder to write to, kept for sally diff and sally apply (default: this folder, read-only)',
+    )
     .option('--workspace [folder]', 'give the sandbox this folder, or the one named; a copy of it')
     .addOption(
       new Option('--workspace-mode <mode>', 'how it gets the folder (default: copy)').choices([
@@ -56,7 +60,7 @@ function registerGuard({ root, context, act }: Registry): void {
         "sally guard -- 'ls -l | head'",
         'sally guard --json -- npm install left-pad',
         'sally guard --no-ask -- rm -rf /',
-        'sally guard --workspace -- node build.js',
+        'sally guard --writable-copy -- node build.js',
         'sally guard --tool bash --args \'{"command":"make test"}\'',
       ),
     )
