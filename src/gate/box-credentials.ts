@@ -12,6 +12,7 @@ import type { PhantomRegistry } from './credentials/phantoms.ts';
 import { Credentials, type SecretSource } from './credentials.ts';
 import type { UpstreamTls } from './http/upstream.ts';
 import type { UpstreamPool } from './http/upstream-pool.ts';
+import type { RequestBudget } from './request-budget.ts';
 import type { ClientHello } from './tls/client-hello.ts';
 import { interceptTls } from './tls/intercept.ts';
 import { SandboxAuthority, type StoredAuthority } from './tls/sandbox-authority.ts';
@@ -71,6 +72,11 @@ export class BoxCredentials {
     if (!isKept) keys.save(id, { authority: this.#authority.stored(), phantoms });
   }
 
+  /** For the thread that serves the connections of this sandbox. */
+  keys(): { readonly authority: StoredAuthority; readonly phantoms: Record<string, string> } {
+    return { authority: this.#authority.stored(), phantoms: { ...this.credentials.phantoms() } };
+  }
+
   /** A secret is bound to it, so TLS to it is opened. */
   needsInspection(destination: Destination): boolean {
     return this.credentials.applies(destination);
@@ -84,6 +90,7 @@ export class BoxCredentials {
       readonly decision: Allowed;
       readonly authority: Destination;
       readonly pool?: UpstreamPool;
+      readonly budget?: RequestBudget;
       readonly signal: AbortSignal;
     },
   ): Promise<void> {

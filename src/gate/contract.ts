@@ -31,6 +31,8 @@ export interface Allowed {
   readonly rule: string;
   /** Methods, paths or credentials are at stake: TLS has to be opened to judge them. */
   readonly inspect: boolean;
+  /** A rule for this destination goes by the method or the path. */
+  readonly byRequest?: boolean;
 }
 
 export interface Denied {

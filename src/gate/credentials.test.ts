@@ -200,6 +200,37 @@ describe('a phantom', () => {
     expect(codeOf(await send(all, 'evil.test:443', ['GET /v1/x HTTP/1.1', `X-Other: ${other}`]))).toBe('200');
   });
 
+  it('[R7] bound to a path does not leave it by a header, a parameter, or bytes that a server reads as dots', async () => {
+    const all = await world();
+    const header = `Authorization: Bearer ${all.phantom}`;
+    for (const field of [
+      'X-Original-URL: /v2/keys',
+      'X_Rewrite_Url: /v2/keys',
+      'X-HTTP-Method-Override: PUT',
+    ]) {
+      const answer = await send(all, 'api.test:443', ['GET /v1/x HTTP/1.1', header, field]);
+      expect([field, codeOf(answer)]).toEqual([field, 'override_refused']);
+    }
+    for (const path of [
+      '/v1/%c0%ae%c0%ae/v2',
+      '/v1/..;/v2',
+      '/v1;x/y',
+      '/v1/%09../v2',
+      '/v1/%ef%bc%8e./v2',
+    ]) {
+      const answer = await send(all, 'api.test:443', [`GET ${path} HTTP/1.1`, header]);
+      expect([path, codeOf(answer)]).toEqual([path, 'ambiguous_path']);
+    }
+    expect(all.seen).toEqual([]);
+    const forwarded = ['GET /v1/x HTTP/1.1', header, 'X-Forwarded-Prefix: /v2'];
+    expect(codeOf(await send(all, 'api.test:443', forwarded))).toBe('200');
+    expect(all.seen[0]?.headers).not.toHaveProperty('x-forwarded-prefix');
+    // A secret that is not bound to a path says nothing about these.
+    all.source.bindings.set('ci', { ...binding, path: undefined });
+    const override = ['GET /v1/x;y HTTP/1.1', header, 'X-HTTP-Method-Override: PUT'];
+    expect(codeOf(await send(all, 'api.test:443', override))).toBe('200');
+  });
+
   it('[R7] does not travel without TLS, nor through the entrance of plain HTTP', async () => {
     const { session, credentials, phantom, source } = await world();
     source.bindings.set('ci', { ...binding, hosts: ['plain.test'], port: 80 });

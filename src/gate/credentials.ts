@@ -4,17 +4,16 @@
  * is asked for at each request, so a rotated one counts from the next request on and a removed one from then on not.
  */
 
-import type { SecretBinding, SecretCheckView } from '../protocol/secrets.ts';
+import { fewestSecretCharacters, type SecretBinding, type SecretCheckView } from '../protocol/secrets.ts';
 import type { Destination } from './contract.ts';
-import { masked, maskText } from './credentials/held-stream.ts';
+import { MaskedAnswers, withPlainAnswer } from './credentials/answer-mask.ts';
+import { FormAutomaton } from './credentials/form-automaton.ts';
 import { newPhantom, type PhantomOwner, type PhantomRegistry } from './credentials/phantoms.ts';
 import { scanned } from './credentials/scan-body.ts';
-import { canUnpack, unpacked } from './credentials/unpack-answer.ts';
-import type { CleanedAnswer, PreparedRequest, RequestCredentials } from './http/credential-port.ts';
+import { formsOf } from './credentials/secret-forms.ts';
+import type { AnswerMask, PreparedRequest, RequestCredentials } from './http/credential-port.ts';
 import { CredentialRefused } from './http/denial.ts';
-import type { Framing } from './http/framing.ts';
 import { Headers } from './http/headers.ts';
-import { HttpViolation } from './http/violation.ts';
 
 /** The secrets of the host, as they are now. */
 export interface SecretSource {
@@ -35,6 +34,8 @@ export interface CredentialParts {
   readonly registry: PhantomRegistry;
 }
 
+const mostRememberedValues = 4;
+
 type Outgoing = Parameters<RequestCredentials['prepare']>[0];
 
 /** A listener inside that stands for a service, and what programs are told of it. */
@@ -52,6 +53,10 @@ export class Credentials implements RequestCredentials {
   readonly #source: SecretSource;
   readonly #registry: PhantomRegistry;
   readonly #used = new Map<string, number>();
+  /** By host. */
+  readonly #masks = new Map<string, { readonly values: ReadonlySet<string>; readonly mask: AnswerMask }>();
+  /** By secret, newest first. */
+  readonly #values = new Map<string, readonly string[]>();
 
   constructor({ sandbox, names, phantoms = {}, source, registry }: CredentialParts) {
     this.#sandbox = sandbox;
@@ -99,10 +104,18 @@ export class Credentials implements RequestCredentials {
     });
   }
 
-  applies({ host, port }: Destination): boolean {
-    return this.#names.some((name) => {
+  applies(destination: Destination): boolean {
+    return this.#bindingsFor(destination).length > 0;
+  }
+
+  goesByPath(destination: Destination): boolean {
+    return this.#bindingsFor(destination).some(({ path }) => path !== undefined);
+  }
+
+  #bindingsFor({ host, port }: Destination): readonly SecretBinding[] {
+    return this.#names.flatMap((name) => {
       const binding = this.#source.binding(name);
-      return binding !== undefined && binding.port === port && binding.hosts.includes(host);
+      return binding !== undefined && binding.port === port && binding.hosts.includes(host) ? [binding] : [];
     });
   }
 
@@ -113,39 +126,62 @@ export class Credentials implements RequestCredentials {
 
   async prepare(request: Outgoing): Promise<PreparedRequest> {
     this.#refuseIn(request.path, 'its path or query');
-    const words: Buffer[] = [];
     const fields: [string, string][] = [];
     const secrets = new Set<string>();
     for (const [name, value] of request.headers.fields) {
-      const changed = await this.#fieldOf(name.toLowerCase(), value, request, secrets, words);
+      const changed = await this.#fieldOf(name.toLowerCase(), value, request, secrets);
       fields.push([name, changed]);
     }
     this.#count(secrets);
-    const injected = secrets.size > 0;
-    const plain = new Headers(fields);
-    // A packed answer could not be searched as it passes.
-    const headers = injected ? plain.with('Accept-Encoding', 'identity') : plain;
+    const mask = await this.#maskFor(request.destination);
+    const headers = new Headers(fields);
     const coding = request.headers.get('content-encoding')?.toLowerCase();
     return {
-      headers,
+      headers: mask === undefined ? headers : withPlainAnswer(headers),
       // A transcript that an agent sends to its own service may hold the phantom, which is worth nothing there or elsewhere.
-      checkBody: (body) =>
-        scanned(body, coding, this.#registry, (owner) =>
-          this.#isAtHome(owner, request.destination) ? undefined : this.#misused(owner, 'its body'),
+      checkBody: (body, options) =>
+        scanned(
+          body,
+          coding,
+          this.#registry,
+          (owner) =>
+            this.#isAtHome(owner, request.destination) ? undefined : this.#misused(owner, 'its body'),
+          options,
         ),
-      cleanAnswer: (answer, framing) =>
-        injected ? clean(answer, framing, words) : { headers: answer, framing, pieces: undefined },
+      mask,
     };
   }
 
+  /**
+   * SECURITY: a server may return a value in the answer to any request, not only to the one that had it, so every answer of a
+   * host that a secret of this sandbox is bound to is masked with all of them. A value that cannot be had cannot be masked:
+   * then nothing is asked of that host.
+   */
+  async #maskFor({ host }: Destination): Promise<AnswerMask | undefined> {
+    const bound = this.#names.filter((name) => this.#source.binding(name)?.hosts.includes(host));
+    if (bound.length === 0) return undefined;
+    const values = new Set<string>();
+    for (const name of bound) for (const value of await this.#valuesOf(name)) values.add(value);
+    const known = this.#masks.get(host);
+    if (known?.values.size === values.size && [...values].every((value) => known.values.has(value))) {
+      return known.mask;
+    }
+    const mask = new MaskedAnswers(new FormAutomaton(formsOf([...values])));
+    this.#masks.set(host, { values, mask });
+    return mask;
+  }
+
+  /** The value as it is, and those before it: a server may return one that it saw before a rotation. */
+  async #valuesOf(secret: string): Promise<readonly string[]> {
+    const value = await this.#real(secret);
+    const before = (this.#values.get(secret) ?? []).filter((one) => one !== value);
+    const all = [value, ...before].slice(0, mostRememberedValues);
+    this.#values.set(secret, all);
+    return all;
+  }
+
   /** The value of one header field as it may leave. */
-  async #fieldOf(
-    name: string,
-    value: string,
-    request: Outgoing,
-    secrets: Set<string>,
-    words: Buffer[],
-  ): Promise<string> {
+  async #fieldOf(name: string, value: string, request: Outgoing, secrets: Set<string>): Promise<string> {
     const basic = readBasic(value);
     const owners = this.#registry.ownersIn(basic ?? value);
     let out = basic ?? value;
@@ -153,18 +189,15 @@ export class Credentials implements RequestCredentials {
       const phantom = this.#phantomFor(owner, name, request);
       const real = await this.#real(owner.secret);
       secrets.add(owner.secret);
-      words.push(Buffer.from(real, 'latin1'));
-      out = out.replaceAll(phantom, real);
+      // A string here would be a pattern in which $$ and $& mean something else.
+      out = out.replaceAll(phantom, () => real);
     }
     if (owners.length === 0) {
       this.#refuseIn(value, `the header ${name}`);
       return value;
     }
     if (basic === undefined) return out;
-    const packed = Buffer.from(out, 'latin1').toString('base64');
-    // A server that echoes headers shows it in this form.
-    words.push(Buffer.from(packed, 'latin1'));
-    return `Basic ${packed}`;
+    return `Basic ${Buffer.from(out, 'latin1').toString('base64')}`;
   }
 
   /** The phantom, if it may be replaced here; else throws. */
@@ -185,12 +218,12 @@ export class Credentials implements RequestCredentials {
   }
 
   async #real(secret: string): Promise<string> {
-    try {
-      return await this.#source.value(secret);
-    } catch {
+    const value = await this.#source.value(secret).catch(() => {
       // SECURITY: the cause stays on the host; the words of a failed command may hold anything.
       throw gone(secret);
-    }
+    });
+    if (value.length < fewestSecretCharacters) throw tooShort(secret);
+    return value;
   }
 
   #count(secrets: ReadonlySet<string>): void {
@@ -208,12 +241,12 @@ export class Credentials implements RequestCredentials {
     }
   }
 
-  /** Also as percent signs hide it, twice over. */
   #isAtHome({ sandbox, secret }: PhantomOwner, { host, port }: Destination): boolean {
     const binding = sandbox === this.#sandbox ? this.#source.binding(secret) : undefined;
     return binding !== undefined && binding.port === port && binding.hosts.includes(host);
   }
 
+  /** Also as percent signs hide it, twice over. */
   #refuseIn(text: string, where: string): void {
     let form = text;
     for (let depth = 0; depth < 3; depth++) {
@@ -266,22 +299,9 @@ const gone = (secret: string): CredentialRefused =>
     `On the host: \`sally secret check ${secret}\`, then \`sally secret set ${secret}\`.`,
   );
 
-/** What a server echoes is masked: in its headers and in its body, also where it comes in pieces. */
-function clean(headers: Headers, framing: Framing, words: readonly Buffer[]): CleanedAnswer {
-  const coding = headers.tokens('content-encoding').filter((one) => one !== 'identity');
-  const shown = new Headers(headers.fields.map(([name, value]) => [name, maskText(value, words)]));
-  if (framing.kind === 'none') return { headers: shown, framing, pieces: undefined };
-  const [only] = coding;
-  if (only === undefined) return { headers: shown, framing, pieces: (body) => masked(body, words) };
-  if (coding.length > 1 || !canUnpack(only)) {
-    throw new HttpViolation(
-      'bad_response',
-      'the answer is packed in a way that cannot be searched for secrets',
-    );
-  }
-  return {
-    headers: shown.without(new Set(['content-encoding'])),
-    framing: { kind: 'chunked' },
-    pieces: (body) => masked(unpacked(body, only), words),
-  };
-}
+const tooShort = (secret: string): CredentialRefused =>
+  new CredentialRefused(
+    'secret_too_short',
+    `the secret ${secret} has fewer than ${fewestSecretCharacters} characters, which cannot be masked in answers`,
+    `On the host: \`sally secret set ${secret}\` with a longer value.`,
+  );

@@ -57,12 +57,19 @@ export const secretBinding = z.strictObject({
 });
 export type SecretBinding = z.infer<typeof secretBinding>;
 
-/** One line of visible characters: it becomes part of a header. Shorter ones could not be found again in an answer. */
-export const secretValue = z
+/** Shorter values stand in text that has nothing to do with them: they could not be masked in answers. */
+export const fewestSecretCharacters = 8;
+
+/** One line of visible characters: it becomes part of a header. */
+const secretText = z
   .string()
   .regex(/^[\x21-\x7e]+$/, 'has characters that no token has (spaces, line ends, control characters)')
-  .min(8, 'is shorter than 8 characters')
   .max(8192, 'is longer than 8192 characters');
+
+export const secretValue = secretText.min(
+  fewestSecretCharacters,
+  `is shorter than ${fewestSecretCharacters} characters`,
+);
 
 /** Where values are kept. `auto`: where one is already, else in the keyring of the system if one answers, else in the file. */
 export const secretStores = ['auto', 'keyring', 'file'] as const;
@@ -72,7 +79,7 @@ export const secretBody = z.strictObject({
   /** Binds it as this service needs it; then no binding is given. */
   service: z.enum(knownServices).optional(),
   binding: secretBinding.partial({ port: true, env: true, prefix: true }).optional(),
-  value: secretValue.optional(),
+  value: secretText.optional(),
   /** Run on the host for the value, which is what it prints; kept for so long. */
   command: z.array(z.string().min(1).max(4096)).min(1).max(50).optional(),
   ttl_ms: z.number().int().min(1000).max(86_400_000).optional(),

@@ -5,7 +5,7 @@
 
 import { execFile } from 'node:child_process';
 import { SallyportError } from '../protocol/errors.ts';
-import { secretValue } from '../protocol/secrets.ts';
+import { fewestSecretCharacters, secretValue } from '../protocol/secrets.ts';
 
 const commandMs = 15_000;
 const mostOutputBytes = 64 * 1024;
@@ -22,7 +22,11 @@ export async function runSecretCommand(
     });
     child.stdin?.end();
   });
-  const value = secretValue.safeParse(output.replace(/\r?\n$/, ''));
+  const line = output.replace(/\r?\n$/, '');
+  const value = secretValue.safeParse(line);
+  if (!value.success && line.length < fewestSecretCharacters) {
+    throw failed(name, program, `printed fewer than ${fewestSecretCharacters} characters`);
+  }
   if (!value.success) throw failed(name, program, 'printed something that is no token of one line');
   return value.data;
 }

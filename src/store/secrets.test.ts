@@ -27,6 +27,22 @@ const jwt = (exp: number): string =>
   `e30.${Buffer.from(JSON.stringify({ exp })).toString('base64url')}.c2lnbmF0dXJl`;
 
 describe('secrets on disk', () => {
+  it('[R7] have at least 8 characters, because shorter ones cannot be masked in answers', async () => {
+    const secrets = openSecrets(folder());
+    await expect(secrets.set('ci', { binding, value: 'seven77' })).rejects.toMatchObject({
+      code: 'secret_invalid',
+      message: expect.stringMatching(/fewer than 8 characters/),
+      advice: expect.stringMatching(/longer value/),
+    });
+    expect(secrets.list()).toEqual([]);
+    await secrets.set('ci', { binding, value: 'eight888' });
+    await secrets.set('made', { binding, command: ['echo', 'seven77'] });
+    await expect(secrets.value('made')).rejects.toMatchObject({
+      code: 'secret_unavailable',
+      message: expect.stringMatching(/fewer than 8 characters/),
+    });
+  });
+
   it('[R8] are for their owner alone, outlive the daemon, and are listed without their values', async () => {
     const at = folder();
     const secrets = openSecrets(at);

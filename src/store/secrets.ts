@@ -16,6 +16,7 @@ import { Serial } from '../lib/serial.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import { knownServices } from '../protocol/known-service-names.ts';
 import {
+  fewestSecretCharacters,
   type KeptSecret,
   type SecretBinding,
   type SecretChange,
@@ -235,6 +236,7 @@ export class Secrets {
   /** One source takes the place of the other. */
   async #source(name: string, change: SecretChange, before: StoredSecret | undefined): Promise<Source> {
     const { value, command, store = 'auto' } = change;
+    if (value !== undefined && value.length < fewestSecretCharacters) throw tooShort(name);
     const ttlMs = change.ttlMs ?? (value === undefined && command === undefined ? before?.ttl_ms : undefined);
     const ttl = ttlMs === undefined ? {} : { ttl_ms: ttlMs };
     if (command !== undefined) return { command: [...command], ...ttl };
@@ -435,6 +437,13 @@ function expiryOf(value: string): string | undefined {
     .safeParse(parse(Buffer.from(payload, 'base64url').toString('utf8')));
   return claims.success ? new Date(claims.data.exp * 1000).toISOString() : undefined;
 }
+
+const tooShort = (name: string): SallyportError =>
+  new SallyportError(
+    'secret_invalid',
+    `the secret ${name} has fewer than ${fewestSecretCharacters} characters, so the gate cannot mask it in answers`,
+    { details: { name }, advice: 'Use a longer value: let the service issue another token.' },
+  );
 
 const unbound = (name: string): SallyportError =>
   new SallyportError('secret_invalid', `the secret ${name} is bound to no host`, {

@@ -1,13 +1,18 @@
 /**
- * The gate's parsers against what no honest client sends: request heads, whole connections of them, and TLS greetings.
+ * The gate's parsers against what no honest peer sends: request heads, whole connections of them, TLS greetings, and
+ * WebSocket frames of a server.
  * Whatever comes, they answer or refuse with an error of their own; what they accept means the same when it is written and read again.
  */
 
-import { Duplex } from 'node:stream';
+import { Duplex, Readable } from 'node:stream';
 import type { EgressSession } from '../../src/gate/contract.ts';
+import { FormAutomaton } from '../../src/gate/credentials/form-automaton.ts';
+import { maskBytes } from '../../src/gate/credentials/masked-stream.ts';
+import { formsOf } from '../../src/gate/credentials/secret-forms.ts';
 import { parseRequestHead, writeHead } from '../../src/gate/http/head.ts';
 import { relayHttp } from '../../src/gate/http/relay.ts';
 import { HttpViolation } from '../../src/gate/http/violation.ts';
+import { changedMessages } from '../../src/gate/http/web-socket-messages.ts';
 import { parseClientHello, TlsViolation } from '../../src/gate/tls/parse-client-hello.ts';
 import type { FuzzOptions } from './host.ts';
 import { Random } from './random.ts';
@@ -158,6 +163,42 @@ function fuzzHello(random: Random): void {
   }
 }
 
+const secret = 'REAL-value-0123456789';
+const automaton = new FormAutomaton(formsOf([secret]));
+
+/** Messages with a secret in them, in fragments and damaged: the secret never comes through whole in a message. */
+async function fuzzWebSocket(random: Random): Promise<void> {
+  const frames: Buffer[] = [];
+  for (let count = 1 + random.below(3); count > 0; count--) {
+    const payload = Buffer.from(`${'x'.repeat(random.pick([0, 1, 120, 300]))}${secret}`);
+    const cut = random.below(payload.length);
+    const parts = random.chance(2) ? [payload] : [payload.subarray(0, cut), payload.subarray(cut)];
+    for (const [index, part] of parts.entries()) {
+      const first = (index === 0 ? 1 : 0) | (index === parts.length - 1 ? 0x80 : 0);
+      const head =
+        part.length < 126 ? [first, part.length] : [first, 126, part.length >> 8, part.length & 255];
+      frames.push(Buffer.concat([Buffer.from(head), part]));
+    }
+  }
+  const honest = Buffer.concat(frames);
+  const isHonest = random.chance(2);
+  const source = Readable.from(random.chop(isHonest ? honest : random.mutate(honest)));
+  const out: Buffer[] = [];
+  try {
+    const messages = changedMessages(source, (payload) => {
+      const shown = maskBytes(payload, automaton);
+      if (shown.length !== payload.length) throw new Error('a message has another length');
+      if (shown.includes(secret)) throw new Error('a message has the secret in it');
+      return shown;
+    });
+    for await (const frame of messages) out.push(frame);
+  } catch (error) {
+    if (isHonest || !(error instanceof HttpViolation)) throw error;
+  }
+  if (isHonest && !Buffer.concat(out).includes('*'.repeat(secret.length)))
+    throw new Error('an honest message did not come through');
+}
+
 export async function fuzzGate({ seed, cases, progress }: FuzzOptions): Promise<void> {
   if (parseClientHello(hello()).state !== 'whole')
     throw new Error('gate: the greeting of the fuzzer is wrong itself');
@@ -169,6 +210,7 @@ export async function fuzzGate({ seed, cases, progress }: FuzzOptions): Promise<
       fuzzHello(random);
       // A whole connection costs as much as some fifty heads.
       if (index % 20 === 0) await fuzzConnection(random);
+      if (index % 20 === 10) await fuzzWebSocket(random);
     } catch (error) {
       throw new Error(`gate: --gate --seed=${own} --cases=1 finds it again`, { cause: error });
     }

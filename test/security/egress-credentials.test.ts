@@ -25,8 +25,13 @@ async function service(host: string) {
   const server = createServer(
     { SNICallback: (name, done) => done(null, authority.contextFor(name)) },
     (request, answer) => {
-      seen.push(`${request.headers.host} ${request.headers.authorization ?? 'none'}`);
-      answer.end(`you sent ${request.headers.authorization ?? 'none'}`);
+      const sent = request.headers.authorization ?? 'none';
+      seen.push(`${request.headers.host} ${sent}`);
+      // What it was once given it says to everybody, in the spellings of an API.
+      const kept = seen.join().includes(real) ? real : 'nothing';
+      answer.setHeader('x-kept', Buffer.from(kept).toString('base64'));
+      answer.writeEarlyHints({ link: `<${kept}>; rel=preload` });
+      answer.end(`you sent ${sent}, before ${kept} ${encodeURIComponent(`/${kept}`)}`);
     },
   );
   server.listen(0, '127.0.0.1');
@@ -136,6 +141,21 @@ describe('[R7] a secret of a sandbox', () => {
     // The server saw the value; the program that asked sees stars.
     expect(api.seen).toEqual([`api.test:${api.port} Bearer ${real}`]);
     expect(answer.stdout.data).not.toContain(real);
+
+    // Nor does an answer to a request without the phantom have it.
+    const later = await runInSandbox(sandbox, [
+      'python3',
+      '-c',
+      fetchByProxy,
+      'api.test',
+      String(api.port),
+      'accept: */*',
+    ]);
+    expect(later.stdout.data).toMatch(/you sent none, before \*{24} %2F\*{24}/);
+    expect(later.stdout.data).toMatch(/link: <\*{24}>/i);
+    expect(later.stdout.data).not.toContain(real);
+    expect(later.stdout.data).not.toContain(Buffer.from(real).toString('base64'));
+    expect(api.seen).toHaveLength(2);
 
     const stolen = await python('evil.test', evil.port);
     expect(`${stolen.stdout.data}${stolen.stderr.data}`).not.toContain('you sent');

@@ -204,7 +204,7 @@ except ConnectionResetError:
     const exec = await startInSandbox(box, ['python3', '-c', script], { background: true });
     const said = (await exec.log()).read({ follow: true })[Symbol.asyncIterator]();
     expect(text(await said.next())).toBe('220 hello\n');
-    box.changeNet({ allow: [], deny: ['good.test'] });
+    await box.changeNet({ allow: [], deny: ['good.test'] });
     await exec.ended;
     expect(text(await said.next())).toBe('end\n');
     const denied: GateAttempt = { via: 'socks', host: 'good.test', port, silent: true };

@@ -1,15 +1,30 @@
 /**
  * Bodies that leave a sandbox, searched for phantoms. Plain bodies are searched to their end as they pass. Of a compressed one
- * the first mebibyte is unpacked and searched before any of it leaves; what is beyond passes unsearched.
+ * the first mebibyte is unpacked, to 16 MiB at most, and searched before any of it leaves; what is beyond passes unsearched.
  */
 
-import { brotliDecompressSync, constants, gunzipSync, inflateRawSync, inflateSync } from 'node:zlib';
+import type { Transform } from 'node:stream';
+import { constants, createBrotliDecompress, createGunzip, createInflate, createInflateRaw } from 'node:zlib';
 import { openEnd } from './held-stream.ts';
 import { type PhantomOwner, type PhantomRegistry, phantomBytes, phantomMark } from './phantoms.ts';
 
 const mostPackedBytes = 2 ** 20;
 const mostUnpackedBytes = 16 * 2 ** 20;
 const mark = Buffer.from(phantomMark);
+
+export interface ScanOptions {
+  /** Of the sandbox. */
+  readonly budget?: UnpackBudget | undefined;
+  /** Nobody wants the body any more. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Few bodies are held at once, one is unpacked at a time, and so many bytes a second. */
+interface UnpackBudget {
+  hold(signal?: AbortSignal): Promise<() => void>;
+  unpack<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T>;
+  unpacked(bytes: number, signal?: AbortSignal): Promise<void>;
+}
 
 /** Undefined: there it may be. */
 export type Found = (owner: PhantomOwner) => Error | undefined;
@@ -19,9 +34,12 @@ export function scanned(
   coding: string | undefined,
   registry: PhantomRegistry,
   found: Found,
+  options: ScanOptions = {},
 ): AsyncIterable<Buffer> {
-  const unpack = unpackers[coding ?? ''];
-  return unpack === undefined ? scanPlain(body, registry, found) : scanPacked(body, unpack, registry, found);
+  const unpacker = unpackers[coding ?? ''];
+  return unpacker === undefined
+    ? scanPlain(body, registry, found)
+    : scanPacked(body, unpacker, registry, found, options);
 }
 
 async function* scanPlain(
@@ -52,58 +70,89 @@ function search(data: Buffer, registry: PhantomRegistry, found: Found): number {
 
 async function* scanPacked(
   body: AsyncIterable<Buffer>,
-  unpack: (bytes: Buffer) => Buffer,
+  unpacker: Unpacker,
   registry: PhantomRegistry,
   found: Found,
+  { budget, signal }: ScanOptions,
 ): AsyncGenerator<Buffer> {
-  const kept: Buffer[] = [];
-  let bytes = 0;
-  let looked = false;
-  for await (const piece of body) {
-    if (looked) {
-      yield piece;
-      continue;
-    }
-    kept.push(piece);
-    bytes += piece.length;
-    if (bytes < mostPackedBytes) continue;
-    looked = true;
-    yield* look();
-  }
-  if (!looked) yield* look();
-
-  function* look(): Generator<Buffer> {
+  const leave = await budget?.hold(signal);
+  try {
+    const rest = body[Symbol.asyncIterator]();
+    const kept = await collect(rest);
     const packed = Buffer.concat(kept);
-    search(tryUnpack(unpack, packed), registry, found);
+    const work = (): Promise<void> =>
+      searchUnpacked(unpacker(packed), packed, registry, found, { budget, signal });
+    await (budget === undefined ? work() : budget.unpack(work, signal));
     // The packed form itself may be plain, if its name lies.
     search(packed, registry, found);
+    leave?.();
     yield* kept;
+    for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
+  } finally {
+    leave?.();
   }
 }
 
-/** What cannot be unpacked cannot be read by the server either. */
-function tryUnpack(unpack: (bytes: Buffer) => Buffer, packed: Buffer): Buffer {
+/** As much as is searched, or all there is. */
+async function collect(body: AsyncIterator<Buffer>): Promise<readonly Buffer[]> {
+  const kept: Buffer[] = [];
+  for (let bytes = 0; bytes < mostPackedBytes; ) {
+    const next = await body.next();
+    if (next.done === true) break;
+    kept.push(next.value);
+    bytes += next.value.length;
+  }
+  return kept;
+}
+
+/** Piece by piece, so that a body that unpacks to a thousand times its size holds nobody else up. */
+async function searchUnpacked(
+  out: Transform,
+  packed: Buffer,
+  registry: PhantomRegistry,
+  found: Found,
+  { budget, signal }: ScanOptions,
+): Promise<void> {
+  // It may fail after nobody reads it any more.
+  out.on('error', () => {});
+  out.end(packed);
+  let held: Buffer = Buffer.alloc(0);
+  let bytes = 0;
   try {
-    return unpack(packed);
-  } catch {
-    return Buffer.alloc(0);
+    for await (const piece of readable(out)) {
+      signal?.throwIfAborted();
+      const data = held.length === 0 ? piece : Buffer.concat([held, piece]);
+      const open = search(data, registry, found);
+      held = data.subarray(data.length - open);
+      bytes += piece.length;
+      if (bytes >= mostUnpackedBytes) return;
+      await budget?.unpacked(piece.length, signal);
+    }
+  } finally {
+    out.destroy();
   }
 }
 
-const limits = { maxOutputLength: mostUnpackedBytes, finishFlush: constants.Z_SYNC_FLUSH };
-const gunzip = (bytes: Buffer): Buffer => gunzipSync(bytes, limits);
+/** What cannot be unpacked cannot be read by the server either: it ends there. */
+async function* readable(out: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const pieces = out[Symbol.asyncIterator]();
+  for (;;) {
+    const next = await pieces.next().catch(() => undefined);
+    if (next === undefined || next.done === true) return;
+    yield next.value;
+  }
+}
 
-const unpackers: Readonly<Record<string, ((bytes: Buffer) => Buffer) | undefined>> = {
+type Unpacker = (packed: Buffer) => Transform;
+
+const limits = { finishFlush: constants.Z_SYNC_FLUSH, chunkSize: 64 * 1024 };
+const gunzip: Unpacker = () => createGunzip(limits);
+
+const unpackers: Readonly<Record<string, Unpacker | undefined>> = {
   gzip: gunzip,
   'x-gzip': gunzip,
   // Some senders leave the wrapper of zlib out.
-  deflate: (bytes) => {
-    const [first = 0] = bytes;
-    return (first & 15) === 8 ? inflateSync(bytes, limits) : inflateRawSync(bytes, limits);
-  },
-  br: (bytes) =>
-    brotliDecompressSync(bytes, {
-      maxOutputLength: mostUnpackedBytes,
-      finishFlush: constants.BROTLI_OPERATION_FLUSH,
-    }),
+  deflate: ([first = 0]) => ((first & 15) === 8 ? createInflate(limits) : createInflateRaw(limits)),
+  br: () =>
+    createBrotliDecompress({ finishFlush: constants.BROTLI_OPERATION_FLUSH, chunkSize: limits.chunkSize }),
 };

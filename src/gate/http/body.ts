@@ -11,20 +11,22 @@ const mostChunkLineBytes = 256;
 
 export type Side = 'bad_request' | 'bad_response';
 
-export async function* readBody(reader: ByteReader, framing: Framing, side: Side): AsyncGenerator<Buffer> {
+/** `chunkEnded` is called with the size of each chunk that was read to its end. */
+export async function* readBody(
+  reader: ByteReader,
+  framing: Framing,
+  side: Side,
+  chunkEnded: (bytes: number) => void = () => {},
+): AsyncGenerator<Buffer> {
   switch (framing.kind) {
     case 'none':
       return;
     case 'length':
       return yield* readExactly(reader, framing.bytes);
     case 'chunked':
-      return yield* readChunks(reader, side);
+      return yield* readChunks(reader, side, chunkEnded);
     case 'until-close':
-      for (;;) {
-        const piece = await reader.some(mostPieceBytes);
-        if (piece === undefined) return;
-        yield piece;
-      }
+      return yield* reader.pieces();
   }
 }
 
@@ -37,12 +39,17 @@ async function* readExactly(reader: ByteReader, bytes: number): AsyncGenerator<B
   }
 }
 
-async function* readChunks(reader: ByteReader, side: Side): AsyncGenerator<Buffer> {
+async function* readChunks(
+  reader: ByteReader,
+  side: Side,
+  chunkEnded: (bytes: number) => void,
+): AsyncGenerator<Buffer> {
   for (;;) {
     const bytes = await readChunkSize(reader, side);
     if (bytes === 0) break;
     yield* readExactly(reader, bytes);
     await readChunkEnd(reader, side);
+    chunkEnded(bytes);
   }
   await dropTrailers(reader, side);
 }

@@ -10,6 +10,7 @@ export class StreamEnded extends Error {
 }
 
 const readAheadBytes = 16 * 1024;
+const mostPieceBytes = 64 * 1024;
 
 export class ByteReader {
   readonly #stream: Duplex;
@@ -53,6 +54,15 @@ export class ByteReader {
   async some(mostBytes: number): Promise<Buffer | undefined> {
     if (this.#buffered.length === 0 && !(await this.#fill())) return undefined;
     return this.#cut(Math.min(mostBytes, this.#buffered.length));
+  }
+
+  /** Whatever comes, to the end. */
+  async *pieces(): AsyncGenerator<Buffer> {
+    for (;;) {
+      const piece = await this.some(mostPieceBytes);
+      if (piece === undefined) return;
+      yield piece;
+    }
   }
 
   /** Resolves with true when there is a byte, false at the end. */

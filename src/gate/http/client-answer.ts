@@ -97,7 +97,12 @@ export class ClientAnswer implements Answer {
     await this.end();
   }
 
-  async switchTo(head: ResponseHead, upstream: Upstream, count: ByteCount): Promise<void> {
+  async switchTo(
+    head: ResponseHead,
+    upstream: Upstream,
+    answered: AsyncIterable<Buffer>,
+    count: ByteCount,
+  ): Promise<void> {
     this.#begun = true;
     this.#switched = true;
     const own: [string, string][] = [
@@ -107,8 +112,8 @@ export class ClientAnswer implements Answer {
     const headers = new Headers([...own, ...endToEnd(head.headers).fields]);
     await writeTo(this.#client, writeHead(`HTTP/1.1 101 ${head.reason}`, headers));
     await joinStreams(
-      { stream: this.#client, reader: this.#reader },
-      { stream: upstream.stream, reader: upstream.reader },
+      { stream: this.#client, bytes: this.#reader.pieces() },
+      { stream: upstream.stream, bytes: answered },
       count,
     );
   }

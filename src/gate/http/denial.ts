@@ -36,6 +36,7 @@ const statusOf: Partial<Record<ViolationCode, number>> = {
   upgrade_refused: 403,
   connect_refused: 403,
   ambiguous_path: 403,
+  override_refused: 403,
 };
 
 export function refusalOfDenied({ code, reason, advice }: Denied): Refusal {
@@ -86,7 +87,9 @@ function adviceFor(code: ViolationCode): string {
     case 'connect_refused':
       return 'Open one tunnel from the proxy itself.';
     case 'ambiguous_path':
-      return 'Write the path without dot segments, empty segments and encoded slashes or dots.';
+      return 'Write the path without dot segments, empty segments, parameters after a semicolon and needless encoding.';
+    case 'override_refused':
+      return 'Send the request with the method and the path that it means, without X-HTTP-Method-Override, X-Original-URL and the like.';
     case 'bad_response':
       return 'The server answered with something that is not HTTP/1.1; nothing of it was passed on.';
     default:

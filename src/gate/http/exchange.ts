@@ -3,7 +3,9 @@
  * reported. Bodies pass as they come; nothing is collected. It never sends a byte that was not judged before.
  */
 
-import type { Attempt, Decision, Destination, EgressSession, Entrance } from '../contract.ts';
+import { plainRequestPath } from '../../policy/egress/request-path.ts';
+import type { Allowed, Attempt, Decision, Destination, EgressSession, Entrance } from '../contract.ts';
+import type { RequestBudget } from '../request-budget.ts';
 import { BodyWriter, gather, readBody, writeTo } from './body.ts';
 import { StreamEnded } from './byte-reader.ts';
 import type { PreparedRequest, RequestCredentials } from './credential-port.ts';
@@ -11,6 +13,8 @@ import { CredentialRefused, type Refusal, refusalOfDenied, refusalOfError } from
 import { type Framing, responseFraming } from './framing.ts';
 import { type ResponseHead, writeHead } from './head.ts';
 import { endToEnd, Headers } from './headers.ts';
+import { withoutOverrides } from './override-headers.ts';
+import { Pauses } from './pauses.ts';
 import { readResponseHead } from './read-heads.ts';
 import { isAmbiguousPath } from './target.ts';
 import { openUpstream, type Upstream, type UpstreamTls } from './upstream.ts';
@@ -24,6 +28,8 @@ export interface ExchangeOptions {
   readonly upstreamTls?: UpstreamTls;
   /** Of the sandbox. Absent: connections end with the client's. */
   readonly pool?: UpstreamPool;
+  /** Of the sandbox. */
+  readonly budget?: RequestBudget;
   readonly signal: AbortSignal;
 }
 
@@ -53,8 +59,13 @@ export interface Answer {
   piece(bytes: Buffer): Promise<void>;
   end(): Promise<void>;
   refuse(refusal: Refusal, destination: Destination, rule?: string): Promise<void>;
-  /** The server agreed to a WebSocket: from here on bytes pass as they are, until both sides are done. */
-  switchTo(head: ResponseHead, upstream: Upstream, count: ByteCount): Promise<void>;
+  /** The server agreed to a WebSocket: from here on bytes pass, those of the server as `answered`, until both sides are done. */
+  switchTo(
+    head: ResponseHead,
+    upstream: Upstream,
+    answered: AsyncIterable<Buffer>,
+    count: ByteCount,
+  ): Promise<void>;
 }
 
 export interface ByteCount {
@@ -92,6 +103,7 @@ export class Exchanges {
   }
 
   async perform(request: ClientRequest, answer: Answer): Promise<ExchangeEnd> {
+    await this.#options.budget?.request(request.signal);
     const from = performance.now();
     const count: ByteCount = { out: 0, in: 0 };
     const { method, path, scheme, destination } = request;
@@ -112,14 +124,9 @@ export class Exchanges {
       return request.framing.kind === 'none' ? 'next' : 'over';
     }
     try {
-      if (isAmbiguousPath(path) && (decision.inspect || this.#options.credentials?.applies(destination))) {
-        throw new HttpViolation(
-          'ambiguous_path',
-          'servers disagree about this path, so no rule can judge it',
-        );
-      }
-      const prepared = await this.#options.credentials?.prepare(request);
-      const { end, status } = await this.#pass(request, decision, prepared, answer, count);
+      const judged = this.#unambiguous(request, decision);
+      const prepared = await this.#options.credentials?.prepare(judged);
+      const { end, status } = await this.#pass(judged, decision, prepared, answer, count);
       report(decision, { status });
       return end;
     } catch (error) {
@@ -135,9 +142,23 @@ export class Exchanges {
     }
   }
 
+  /** Throws where the server could take the request for another one than was judged. */
+  #unambiguous(request: ClientRequest, decision: Allowed): ClientRequest {
+    const { credentials } = this.#options;
+    const { path, destination } = request;
+    const bySecret = credentials?.goesByPath(destination) === true;
+    const isSeen = decision.inspect || credentials?.applies(destination) === true;
+    // Paths that rules go by are judged with the rules.
+    if ((bySecret && plainRequestPath(path) === undefined) || (isSeen && isAmbiguousPath(path))) {
+      throw new HttpViolation('ambiguous_path', 'servers disagree about this path, so no rule can judge it');
+    }
+    const byRequest = bySecret || decision.byRequest === true;
+    return byRequest ? { ...request, headers: withoutOverrides(request.headers) } : request;
+  }
+
   async #pass(
     request: ClientRequest,
-    decision: Decision & { readonly allowed: true },
+    decision: Allowed,
     prepared: PreparedRequest | undefined,
     answer: Answer,
     count: ByteCount,
@@ -147,13 +168,14 @@ export class Exchanges {
     try {
       if (head.status === 101) {
         await sending.done;
-        await answer.switchTo(head, upstream, count);
+        const bytes = upstream.reader.pieces();
+        await answer.switchTo(head, upstream, prepared?.mask?.webSocket(head, bytes) ?? bytes, count);
         return { end: 'over', status: 101 };
       }
       const framing = responseFraming(head, request.method);
       const sent = prepared?.headers ?? request.headers;
       if (!leavesNoLogin(sent) || !leavesNoLogin(head.headers)) upstream.isShareable = false;
-      await this.#answer(request, head, framing, upstream, prepared, answer, count);
+      await this.#answer(head, framing, upstream, prepared, answer, count);
       // An answer before the whole request is there: the rest of it is nobody's any more.
       const complete = sending.state === 'sent';
       keep = complete && framing.kind !== 'until-close' && wantsMore(head);
@@ -170,7 +192,7 @@ export class Exchanges {
   /** Sends the request and reads up to the head of the final answer. */
   async #ask(
     request: ClientRequest,
-    decision: Decision & { readonly allowed: true },
+    decision: Allowed,
     prepared: PreparedRequest | undefined,
     answer: Answer,
     count: ByteCount,
@@ -180,9 +202,9 @@ export class Exchanges {
     const upstream = kept ?? (await this.#open(decision, request.signal));
     this.#busy.add(upstream);
     request.signal?.addEventListener('abort', upstream.close, { once: true });
-    const sending = send(request, prepared, upstream, count);
+    const sending = send(request, prepared, upstream, count, this.#options.budget);
     try {
-      return { upstream, sending, head: await this.#finalHead(request, upstream, answer) };
+      return { upstream, sending, head: await this.#finalHead(request, upstream, prepared, answer) };
     } catch (error) {
       this.#release(upstream, request);
       upstream.close();
@@ -195,10 +217,17 @@ export class Exchanges {
     }
   }
 
-  async #finalHead(request: ClientRequest, upstream: Upstream, answer: Answer): Promise<ResponseHead> {
+  /** Masked, as are the interim ones before it. */
+  async #finalHead(
+    request: ClientRequest,
+    upstream: Upstream,
+    prepared: PreparedRequest | undefined,
+    answer: Answer,
+  ): Promise<ResponseHead> {
     for (;;) {
-      const head = await readResponseHead(upstream.reader);
-      if (head === undefined) throw new StreamEnded('the server closed the connection');
+      const seen = await readResponseHead(upstream.reader);
+      if (seen === undefined) throw new StreamEnded('the server closed the connection');
+      const head = prepared?.mask?.head(seen) ?? seen;
       if (head.status === 101) {
         const { webSocketKey } = request;
         if (
@@ -215,7 +244,6 @@ export class Exchanges {
   }
 
   async #answer(
-    request: ClientRequest,
     head: ResponseHead,
     framing: Framing,
     upstream: Upstream,
@@ -224,24 +252,19 @@ export class Exchanges {
     count: ByteCount,
   ): Promise<void> {
     const kept = framing.kind === 'none' ? head.headers : head.headers.without(new Set(['content-length']));
-    const cleaned = prepared?.cleanAnswer(endToEnd(kept), framing, request.method) ?? {
-      headers: endToEnd(kept),
-      framing,
-      pieces: undefined,
-    };
-    await answer.begin(head.status, head.reason, cleaned.headers, cleaned.framing);
-    const body = readBody(upstream.reader, framing, 'bad_response');
-    for await (const piece of cleaned.pieces?.(body) ?? body) {
+    const headers = endToEnd(kept);
+    const shown = prepared?.mask?.body(head, headers, framing) ?? { headers, framing, pieces: undefined };
+    await answer.begin(head.status, head.reason, shown.headers, shown.framing);
+    const pauses = new Pauses();
+    const body = readBody(upstream.reader, framing, 'bad_response', pauses.chunkEnded);
+    for await (const piece of shown.pieces?.(body, pauses) ?? body) {
       count.in += piece.length;
       await answer.piece(piece);
     }
     await answer.end();
   }
 
-  async #open(
-    decision: Decision & { readonly allowed: true },
-    unwanted: AbortSignal | undefined,
-  ): Promise<Upstream> {
+  async #open(decision: Allowed, unwanted: AbortSignal | undefined): Promise<Upstream> {
     const { upstreamTls = {}, signal } = this.#options;
     const either = unwanted === undefined ? signal : AbortSignal.any([signal, unwanted]);
     return await openUpstream(this.#session, decision, upstreamTls, either);
@@ -290,19 +313,25 @@ function send(
   prepared: PreparedRequest | undefined,
   upstream: Upstream,
   count: ByteCount,
+  budget: RequestBudget | undefined,
 ): Sending {
   const sending: { done: Promise<void>; state: Sending['state']; failure: Error | undefined } = {
     done: Promise.resolve(),
     state: 'sending',
     failure: undefined,
   };
+  // The answer may be over before the request is: then nobody wants the rest of it.
+  const gone = new AbortController();
+  const leave = (): void => gone.abort();
+  upstream.stream.once('close', leave);
   const run = async (): Promise<void> => {
     const head = writeHead(`${request.method} ${request.path} HTTP/1.1`, sentHeaders(request, prepared));
     count.out += head.length;
     gather(upstream.stream);
     await writeTo(upstream.stream, head);
     const writer = new BodyWriter(upstream.stream, request.framing);
-    for await (const piece of prepared?.checkBody(request.body) ?? request.body) {
+    const options = { budget, signal: gone.signal };
+    for await (const piece of prepared?.checkBody(request.body, options) ?? request.body) {
       count.out += piece.length;
       await writer.write(piece).catch((cause: unknown) => {
         throw new ServerStopped('the server takes no more of the request', { cause });
@@ -313,9 +342,11 @@ function send(
   sending.done = run().then(
     () => {
       sending.state = 'sent';
+      upstream.stream.off('close', leave);
     },
     (error: unknown) => {
       sending.state = 'failed';
+      upstream.stream.off('close', leave);
       // Such a server may have answered already, and that answer counts.
       if (error instanceof ServerStopped) return;
       if (error instanceof HttpViolation || error instanceof CredentialRefused) sending.failure = error;

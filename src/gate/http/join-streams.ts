@@ -2,11 +2,11 @@
 
 import type { Duplex } from 'node:stream';
 import { writeTo } from './body.ts';
-import type { ByteReader } from './byte-reader.ts';
 
 interface End {
   readonly stream: Duplex;
-  readonly reader: ByteReader;
+  /** What it sends. */
+  readonly bytes: AsyncIterable<Buffer>;
 }
 
 /** Resolves when both directions are over; an end that breaks takes the other with it. */
@@ -17,9 +17,7 @@ export async function joinStreams(
 ): Promise<void> {
   const pump = async (from: End, to: End, counted: (bytes: number) => void): Promise<void> => {
     try {
-      for (;;) {
-        const piece = await from.reader.some(65_536);
-        if (piece === undefined) break;
+      for await (const piece of from.bytes) {
         counted(piece.length);
         await writeTo(to.stream, piece);
       }

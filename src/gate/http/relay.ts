@@ -6,6 +6,7 @@
 import { setMaxListeners } from 'node:events';
 import type { Duplex } from 'node:stream';
 import type { Attempt, Destination, EgressSession, Entrance } from '../contract.ts';
+import type { RequestBudget } from '../request-budget.ts';
 import { readAuthority, sameDestination, writeAuthority } from './authority.ts';
 import { readBody } from './body.ts';
 import { ByteReader } from './byte-reader.ts';
@@ -37,6 +38,7 @@ export interface RelayOptions {
   readonly credentials?: RequestCredentials;
   readonly upstreamTls?: UpstreamTls;
   readonly pool?: UpstreamPool;
+  readonly budget?: RequestBudget;
   /** CONNECT, where it is allowed at all: at the entrance of the proxy. */
   readonly onConnect?: (target: Destination, client: Duplex, head: Buffer) => Promise<void>;
   readonly limits?: RelayLimits;

@@ -1,5 +1,6 @@
 /** Whom a request is for and which path it asks for. Host, URL and connection must say the same, or it is refused. */
 
+import { decodedPath } from '../../policy/egress/request-path.ts';
 import type { Destination } from '../contract.ts';
 import { readAuthority, sameDestination } from './authority.ts';
 import type { RequestHead } from './head.ts';
@@ -67,9 +68,10 @@ function withoutFragment(path: string): string {
  */
 export function isAmbiguousPath(path: string): boolean {
   const [name = ''] = path.split('?');
-  if (/%(?![0-9a-f]{2})/i.test(name)) return true;
-  // Encoded slash, backslash, dot, NUL, percent, semicolon: some servers decode before they route.
-  if (/%(?:2f|5c|2e|00|25|3b)/i.test(name) || name.includes('\\')) return true;
+  // Percent signs that are none, and bytes that are not UTF-8: `%c0%ae` is a dot to some.
+  if (decodedPath(name) === undefined) return true;
+  // Encoded slash, backslash, dot, percent, semicolon, control characters: some servers decode before they route.
+  if (/%(?:2f|5c|2e|25|3b|[01].|7f)/i.test(name) || name.includes('\\')) return true;
   return name
     .split('/')
     .slice(1)

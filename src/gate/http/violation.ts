@@ -13,7 +13,8 @@ export type ViolationCode =
   | 'target_refused'
   | 'upgrade_refused'
   | 'connect_refused'
-  | 'ambiguous_path';
+  | 'ambiguous_path'
+  | 'override_refused';
 
 export class HttpViolation extends Error {
   override readonly name = 'HttpViolation';

@@ -165,6 +165,25 @@ describe('rules about requests', () => {
     ['GET', '/repos/a\\..\\admin', false],
     ['GET', '/repos/%zz', false],
     ['GET', '/repos/a%20b', true],
+    ['GET', '/repos/caf%C3%A9', true],
+    ['GET', '/repos/stra%c3%9fe', true],
+    ['GET', '/repos/a;b', false],
+    ['GET', '/repos/%c0%ae%c0%ae/admin', false],
+    ['GET', '/repos/%c0%af../admin', false],
+    ['GET', '/repos/%e0%80%af', false],
+    ['GET', '/repos/%ff', false],
+    ['GET', '/repos/%ed%a0%80', false],
+    ['GET', '/repos/a%0d%0ab', false],
+    ['GET', '/repos/a%7f', false],
+    ['GET', '/repos/a%c2%85', false],
+    ['GET', '/repos/%ef%bc%8e%ef%bc%8e/admin', false],
+    ['GET', '/repos%ef%bc%8fadmin', false],
+    ['GET', '/repos/a%e2%80%8b', false],
+    ['GET', '/repos/a./b', false],
+    ['GET', '/repos/a%20/b', false],
+    ['GET', '/repos/%252e%252e/admin', false],
+    ['GET', '/repos/%u002e', false],
+    ['GET', '/REPOS/a', false],
   ])('[A7] %s %s: %s', (method, path, allowed) => {
     expect(request(method, path).allowed).toBe(allowed);
   });
@@ -179,6 +198,163 @@ describe('rules about requests', () => {
     expect(request('GET', '/admin/x', denying).allowed).toBe(false);
     expect(request('GET', '/%61dmin/x', denying).allowed).toBe(false);
     expect(request('GET', '/public', denying).allowed).toBe(true);
+  });
+});
+
+describe('a path that is denied', () => {
+  const denying: WrittenPolicy = {
+    allow: ['api.x.com'],
+    deny: [{ host: 'api.x.com', paths: ['/admin/**', '/one:two', '/only', '/caf%C3%A9'] }],
+  };
+  const allowing: WrittenPolicy = { allow: [{ host: 'api.x.com', paths: ['/public/**'] }] };
+  const passes = (written: WrittenPolicy, path: string, scheme: 'http' | 'https' = 'https'): boolean =>
+    judge(parsePolicy(written), { destination: destination('api.x.com'), scheme, method: 'GET', path })
+      .allowed;
+
+  it.each([
+    '/admin/secret',
+    '/ADMIN/secret',
+    '/Admin/Secret?x',
+    '/admin',
+    '/admin/',
+    '/admin;x=1/secret',
+    '/admin/secret;x',
+    '/;/admin/secret',
+    '/%c0%afadmin/secret',
+    '/adm%c0%a9n/secret',
+    '/admin%00/secret',
+    '/admin%09/secret',
+    '/admin%0a/secret',
+    '/admin%2fsecret',
+    '/admin%255csecret',
+    '/public\\..\\admin/secret',
+    '/adm%C4%B1n/secret',
+    '/%ef%bd%81dmin/secret',
+    '/admin./secret',
+    '/admin%20/secret',
+    '/only/',
+    '/one%3Atwo',
+    '/ONE%3atwo/',
+    '/CAF%C3%89',
+    '/cafe%CC%81',
+  ])('[A7] cannot be reached as %s, with and without TLS', (path) => {
+    expect(passes(denying, path)).toBe(false);
+    expect(passes(denying, path, 'http')).toBe(false);
+    expect(passes(denying, '/administration')).toBe(true);
+    expect(passes(denying, '/public/admin/x')).toBe(true);
+  });
+
+  it('[A7] has methods in either case; an allowed path and method is as it is written', () => {
+    const post = { allow: ['api.x.com'], deny: [{ host: 'api.x.com', methods: ['POST'] }] };
+    const ask = (method: string) =>
+      judge(parsePolicy(post), {
+        destination: destination('api.x.com'),
+        scheme: 'http',
+        method,
+        path: '/',
+      });
+    expect(ask('POST').allowed).toBe(false);
+    expect(ask('post').allowed).toBe(false);
+    expect(ask('GET')).toMatchObject({ allowed: true, byRequest: true });
+    expect(passes(allowing, '/public/x')).toBe(true);
+    expect(passes(allowing, '/Public/x')).toBe(false);
+  });
+
+  /** Ways in which one server or another reads a path. Each may follow each. */
+  const bytesOf = (text: string): string =>
+    text.replaceAll(/%([0-9a-f]{2})/gi, (_all, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  const overlong = (text: string): string =>
+    text.replaceAll(/[\xc0-\xdf][\x80-\xbf]/g, (two) =>
+      String.fromCharCode(((two.charCodeAt(0) & 31) << 6) | (two.charCodeAt(1) & 63)),
+    );
+  const utf8 = (text: string): string =>
+    /^[\0-\xff]*$/.test(text) ? Buffer.from(text, 'latin1').toString('utf8') : text;
+  const withoutDots = (text: string): string => {
+    const out: string[] = [];
+    for (const segment of text.split('/')) {
+      if (segment === '..') out.pop();
+      else if (segment !== '.') out.push(segment);
+    }
+    return out.join('/').replace(/^\/?/, '/');
+  };
+  const readings: readonly ((text: string) => string)[] = [
+    bytesOf,
+    overlong,
+    utf8,
+    withoutDots,
+    (text) => text.replaceAll(/;[^/]*/g, ''),
+    (text) => text.replaceAll(/\/{2,}/g, '/'),
+    (text) => text.replaceAll('\\', '/'),
+    (text) => text.toLowerCase(),
+    (text) => text.toUpperCase().toLowerCase(),
+    (text) => text.normalize('NFKC'),
+    (text) => text.replaceAll(/\p{Cc}|\p{Cf}/gu, ''),
+    (text) => text.split('\0', 1)[0] ?? '',
+    (text) => text.replaceAll(/[. ]+(?=\/|$)/g, ''),
+    (text) => text.split('?', 1)[0] ?? '',
+    (text) => text.replace(/(.)\/$/, '$1'),
+  ];
+  function allReadings(path: string): ReadonlySet<string> {
+    const [before = ''] = path.split('?', 1);
+    const all = new Set([before]);
+    for (const text of all) {
+      if (all.size > 300) break;
+      for (const read of readings) all.add(read(text));
+    }
+    return all;
+  }
+
+  const pick = <T>(list: readonly [T, ...T[]]): T => list[Math.floor(Math.random() * list.length)] ?? list[0];
+  const hex = (code: number): string => `%${code.toString(16).padStart(2, '0')}`;
+  const changes: readonly [
+    (text: string, at: number) => string,
+    ...((text: string, at: number) => string)[],
+  ] = [
+    (text, at) => text.slice(0, at) + hex(text.charCodeAt(at)) + text.slice(at + 1),
+    (text, at) => `${text.slice(0, at)}%25${hex(text.charCodeAt(at)).slice(1)}${text.slice(at + 1)}`,
+    (text, at) => {
+      const code = text.charCodeAt(at);
+      return `${text.slice(0, at)}${hex(0xc0 | (code >> 6))}${hex(0x80 | (code & 63))}${text.slice(at + 1)}`;
+    },
+    (text, at) =>
+      `${text.slice(0, at)}${encodeURIComponent(String.fromCharCode(0xfee0 + text.charCodeAt(at)))}${text.slice(at + 1)}`,
+    (text, at) =>
+      `${text.slice(0, at)}${pick([';', ';a=b', '/', '/.', '/./', '\\', '%00', '%0a', '%09', '%7f', '.', '%20', '%e2%80%8b', '%c2%ad', '?', '//', '%2f', '%5c', '..;/', 'x/../', '%C4%B1', '%C5%BF'])}${text.slice(at)}`,
+    (text, at) => {
+      const one = text.charAt(at);
+      const other = one === one.toUpperCase() ? one.toLowerCase() : one.toUpperCase();
+      return text.slice(0, at) + other + text.slice(at + 1);
+    },
+    (text) => `/public/..${text}`,
+    (text) => `${text}/`,
+    (text, at) => `${text.slice(0, at)}${text.slice(at + 1)}`,
+  ];
+
+  it('[A7] cannot be reached by any encoding that the judge accepts, however servers read it', () => {
+    // The readings are those of real servers: they find the ways that this closes.
+    for (const way of ['/admin;x/secret', '/%c0%afadmin/secret', '/public/%252e%252e/admin/secret']) {
+      expect([...allReadings(way)]).toContain('/admin/secret');
+    }
+    let accepted = 0;
+    for (let round = 0; round < 6000; round++) {
+      let path = pick(['/admin/secret', '/public/secret', '/one:two']);
+      const depth = 1 + Math.floor(Math.random() * 3);
+      for (let step = 0; step < depth; step++)
+        path = pick(changes)(path, 1 + Math.floor(Math.random() * (path.length - 1)));
+      const isAllowed = passes(allowing, path);
+      const isUndenied = passes(denying, path);
+      if (!isAllowed && !isUndenied) continue;
+      accepted++;
+      for (const reading of allReadings(path)) {
+        if (isUndenied) {
+          expect(/^\/admin(\/|$)|^\/one:two$/.test(reading), `${path} is read as ${reading}`).toBe(false);
+        }
+        if (isAllowed) {
+          expect(/^\/public(\/|$)/i.test(reading), `${path} is read as ${reading}`).toBe(true);
+        }
+      }
+    }
+    expect(accepted).toBeGreaterThan(300);
   });
 });
 

@@ -11,7 +11,7 @@ import { type Address, type AddressClass, classOf, formatAddress, parseAddress }
 import type { CanonicalHost } from './host.ts';
 import { fitsAddress, fitsHost, isExactAddress, isWildcard } from './pattern.ts';
 import { egressPresets } from './presets.ts';
-import { fitsPath, plainRequestPath } from './request-path.ts';
+import { fitsPath, fitsPathLoosely, plainRequestPath } from './request-path.ts';
 import { defaultPorts, parseRule, type Rule, ruleText, type WrittenRule } from './rule.ts';
 
 export type EgressMode = 'deny' | 'learn' | 'dangerously-allow-all';
@@ -38,7 +38,13 @@ export interface JudgedAttempt {
 }
 
 export type Judgement =
-  | { readonly allowed: true; readonly rule: string; readonly inspect: boolean }
+  | {
+      readonly allowed: true;
+      readonly rule: string;
+      readonly inspect: boolean;
+      /** Some rule for this destination goes by the method or the path. */
+      readonly byRequest?: boolean;
+    }
   | { readonly allowed: false; readonly code: DenialCode; readonly reason: string; readonly rule?: string };
 
 export type DenialCode =
@@ -104,8 +110,13 @@ export function judge(policy: EgressPolicy, attempt: JudgedAttempt): Judgement {
   }
   const judged = judgeAllow(policy, seen);
   if (!judged.allowed) return judged;
-  const deniesInside = policy.deny.some((rule) => here(rule) && isLimited(rule));
-  return { ...judged, inspect: judged.inspect || (deniesInside && attempt.scheme === 'https') };
+  const limits = (rule: Rule): boolean => here(rule) && isLimited(rule);
+  const deniesInside = policy.deny.some(limits);
+  return {
+    ...judged,
+    inspect: judged.inspect || (deniesInside && attempt.scheme === 'https'),
+    byRequest: deniesInside || policy.allow.some(limits),
+  };
 }
 
 /** An address that a name was resolved to, or that was asked for. Undefined: it may be dialled. */
@@ -218,12 +229,17 @@ const fitsDestination = (rule: Rule, destination: JudgedAttempt['destination']):
 function denies(rule: Rule, attempt: SeenAttempt): boolean {
   if (!isLimited(rule)) return true;
   if (attempt.method === undefined) return attempt.scheme === 'tcp';
-  return fitsRequest(rule, attempt);
+  // Some servers take methods in either case.
+  return fitsRequest(rule, { ...attempt, method: attempt.method.toUpperCase() }, fitsPathLoosely);
 }
 
-function fitsRequest({ methods, paths }: Rule, { method, plainPath }: SeenAttempt): boolean {
+function fitsRequest(
+  { methods, paths }: Rule,
+  { method, plainPath }: SeenAttempt,
+  fits: (pattern: string, path: string) => boolean = fitsPath,
+): boolean {
   if (methods !== undefined && (method === undefined || !methods.includes(method))) return false;
-  return paths === undefined || (plainPath !== undefined && paths.some((path) => fitsPath(path, plainPath)));
+  return paths === undefined || (plainPath !== undefined && paths.some((path) => fits(path, plainPath)));
 }
 
 const leads = (host: string, address: string): string =>

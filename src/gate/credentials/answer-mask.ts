@@ -1,0 +1,81 @@
+/**
+ * Answers of a server that may know a secret: every part that reaches the sandbox is masked. An answer that cannot be
+ * searched (unknown compression, a part of a document, a character set that is not a superset of ASCII) is refused.
+ */
+
+import type { AnswerMask, MaskedBody } from '../http/credential-port.ts';
+import type { Framing } from '../http/framing.ts';
+import type { ResponseHead } from '../http/head.ts';
+import { Headers } from '../http/headers.ts';
+import { HttpViolation } from '../http/violation.ts';
+import { changedMessages } from '../http/web-socket-messages.ts';
+import type { FormAutomaton } from './form-automaton.ts';
+import { type Boundary, Masker, maskBytes, masked, maskText } from './masked-stream.ts';
+import { canUnpack, unpacked } from './unpack-answer.ts';
+
+/** Fields that ask for a part of a document, or for one in a form that cannot be searched. */
+const unwantedFields: ReadonlySet<string> = new Set([
+  'range',
+  'if-range',
+  'request-range',
+  'a-im',
+  'accept-charset',
+  'sec-websocket-extensions',
+]);
+
+/** Before a request goes to a server whose answers are masked. */
+export const withPlainAnswer = (headers: Headers): Headers =>
+  headers.without(unwantedFields).with('Accept-Encoding', 'identity');
+
+export class MaskedAnswers implements AnswerMask {
+  readonly #automaton: FormAutomaton;
+
+  constructor(automaton: FormAutomaton) {
+    this.#automaton = automaton;
+  }
+
+  head(head: ResponseHead): ResponseHead {
+    const mask = (text: string): string => maskText(text, this.#automaton);
+    const fields = head.headers.fields.map(([name, value]) => [mask(name), mask(value)] as const);
+    return { ...head, reason: mask(head.reason), headers: new Headers(fields) };
+  }
+
+  body({ status }: ResponseHead, headers: Headers, framing: Framing): MaskedBody {
+    // No request asks for a part: a server that sends one all the same could cut a value in two.
+    if (status === 206 || status === 226) throw unreadable('is a part of a document');
+    if (framing.kind === 'none') return { headers, framing, pieces: undefined };
+    const type = headers.get('content-type') ?? '';
+    if (/charset\s*=\s*["']?(utf-?(7|16|32)|ucs|ebcdic|ibm|cp037|cp1047)/i.test(type)) {
+      throw unreadable('has a character set that is not a superset of ASCII');
+    }
+    const coding = headers.tokens('content-encoding').filter((one) => one !== 'identity');
+    const masker = (): Masker => new Masker(this.#automaton, boundaryOf(type));
+    const [only] = coding;
+    if (only === undefined) {
+      return { headers, framing, pieces: (body, pauses) => masked(body, masker(), pauses) };
+    }
+    if (coding.length > 1 || !canUnpack(only)) throw unreadable('is compressed in an unknown way');
+    return {
+      headers: headers.without(new Set(['content-encoding'])),
+      framing: { kind: 'chunked' },
+      pieces: (body, pauses) => masked(unpacked(body, only), masker(), pauses),
+    };
+  }
+
+  webSocket({ headers }: ResponseHead, bytes: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
+    if (headers.has('sec-websocket-extensions')) throw unreadable('uses a WebSocket extension');
+    return changedMessages(bytes, (payload) => maskBytes(payload, this.#automaton));
+  }
+}
+
+const unreadable = (why: string): HttpViolation =>
+  new HttpViolation('bad_response', `the answer ${why}, so it cannot be searched for secrets`);
+
+function boundaryOf(type: string): Boundary {
+  if (/^text\/event-stream\b/i.test(type)) return 'event';
+  return /^application\/(?:[\w.-]+\+)?(?:x-)?(?:ndjson|jsonl|jsonlines|json-lines|json-seq|stream\+json)\b/i.test(
+    type,
+  )
+    ? 'line'
+    : 'none';
+}

@@ -1,0 +1,155 @@
+import { randomBytes, randomInt } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { FormAutomaton } from './form-automaton.ts';
+import { Masker, maskText } from './masked-stream.ts';
+import { formsOf } from './secret-forms.ts';
+
+const real = 'sk-Real/value+of&the"secret\\<0123>=$$~%41';
+const automaton = new FormAutomaton(formsOf([real]));
+const entities = (text: string, write: (code: number) => string): string =>
+  [...text].map((one) => write(one.charCodeAt(0))).join('');
+const hexOf = (code: number): string => code.toString(16).padStart(2, '0');
+const html = (text: string): string =>
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+
+const forms: Readonly<Record<string, string>> = {
+  'as it is': real,
+  'in lower case': real.toLowerCase(),
+  'in upper case': real.toUpperCase(),
+  JSON: JSON.stringify(real).slice(1, -1),
+  'JSON with \\/': JSON.stringify(real).slice(1, -1).replaceAll('/', '\\/'),
+  'JSON within JSON': JSON.stringify(JSON.stringify(real)).slice(3, -3),
+  'JSON, every character as \\u': entities(real, (code) => `\\u00${hexOf(code)}`),
+  'JSON, every character as \\U in upper case': entities(real, (code) => `\\u00${hexOf(code).toUpperCase()}`),
+  'JSON, some characters as \\u': real.replaceAll(/[<>&]/g, (one) => `\\u00${hexOf(one.charCodeAt(0))}`),
+  percent: encodeURIComponent(real),
+  'percent in lower case': encodeURIComponent(real).replaceAll(/%../g, (code) => code.toLowerCase()),
+  'percent, every character': entities(real, (code) => `%${hexOf(code)}`),
+  'percent, every second character': [...real]
+    .map((one, at) => (at % 2 === 0 ? one : `%${hexOf(one.charCodeAt(0))}`))
+    .join(''),
+  'percent twice': encodeURIComponent(encodeURIComponent(real)),
+  'quoted-printable': entities(real, (code) => `=${hexOf(code).toUpperCase()}`),
+  'HTML names': html(real),
+  'HTML names twice': html(html(real)),
+  'HTML numbers': entities(real, (code) => `&#${code};`),
+  'HTML hex numbers': entities(real, (code) => `&#x${hexOf(code)};`),
+  'HTML numbers without semicolons': entities(real, (code) => `&#0${code}`),
+  hex: Buffer.from(real).toString('hex'),
+  'hex in upper case': Buffer.from(real).toString('hex').toUpperCase(),
+};
+
+/** Through a masker in pieces of so many bytes. */
+function inPieces(data: Buffer, size: number, masker: Masker): Buffer {
+  const out: Buffer[] = [];
+  for (let at = 0; at < data.length; at += size) out.push(masker.push(data.subarray(at, at + size)));
+  return Buffer.concat([...out, masker.flush()]);
+}
+
+describe('a value in a stream', () => {
+  it.each(Object.entries(forms))('[R7] is masked %s, whatever the pieces', (_name, form) => {
+    const text = `before ${form} after`;
+    const stars = `before ${'*'.repeat(form.length)} after`;
+    expect(maskText(text, automaton)).toBe(stars);
+    for (const size of [1, 2, 3, 7, 50]) {
+      expect(inPieces(Buffer.from(text), size, new Masker(automaton)).toString()).toBe(stars);
+    }
+  });
+
+  it.each([0, 1, 2, 3, 4, 5])(
+    '[R7] is masked in base64 behind %i other bytes, in both alphabets, wrapped and escaped',
+    (before) => {
+      const whole = Buffer.from(`${'u'.repeat(before)}${real}:after that`);
+      const wrapped = whole.toString('base64').replaceAll(/.{16}/g, '$&\r\n');
+      const escaped = whole.toString('base64').replaceAll('/', '\\/').replaceAll('+', '%2B');
+      for (const form of [whole.toString('base64'), whole.toString('base64url'), wrapped, escaped]) {
+        const shown = maskText(form, automaton);
+        expect(shown).toHaveLength(form.length);
+        const [stars = ''] = /\*[*\r\n]*/.exec(shown) ?? [];
+        expect(stars.replaceAll(/\s/g, '').length).toBeGreaterThanOrEqual(Math.floor((real.length * 4) / 3));
+        // No bit of it is left: what stands beside the stars decodes to nothing of the value.
+        expect(Buffer.from(shown.split('*')[0] ?? '', 'base64').toString()).toMatch(/^u*$/);
+      }
+    },
+  );
+
+  it('[R7] is masked beside text that looks like the start of an escape, and beside other values', () => {
+    const values = ['41abcdef-one', 'two-41abcdef-one-x', 'abababababab'];
+    const several = new FormAutomaton(formsOf(values));
+    for (const prefix of ['%', '%25', '&#', '\\u00', '\\', '=', '&amp;#x']) {
+      const shown = maskText(`${prefix}${values[0]}.`, several);
+      expect(shown).toMatch(/\*{12}\.$/);
+    }
+    expect(maskText(`<${values[1]}>`, several)).toBe(`<${'*'.repeat(18)}>`);
+    expect(maskText(`<${'ab'.repeat(20)}>`, several)).toBe(`<${'*'.repeat(40)}>`);
+    expect(maskText('<41abcdef-on two-41abcdef abababab>', several)).toBe(
+      '<41abcdef-on two-41abcdef abababab>',
+    );
+  });
+
+  it('[R7] is masked in any mixture of spellings, and text without it stays as it is', () => {
+    const spell = (one: string): string => {
+      const code = hexOf(one.charCodeAt(0));
+      const all = [one, `%${code}`, `\\u00${code}`, `&#x${code};`, `&#${one.charCodeAt(0)};`, `=${code}`];
+      return all[randomInt(all.length)] ?? one;
+    };
+    for (let round = 0; round < 100; round++) {
+      const value = randomBytes(randomInt(6, 60)).toString('base64url');
+      const own = new FormAutomaton(formsOf([value]));
+      // With a space on each side: a backslash before a value would belong to its first character.
+      const noise = ` ${randomBytes(randomInt(1, 200)).toString('latin1')} `;
+      const form = [...value].map(spell).join('');
+      const shown = inPieces(
+        Buffer.from(`${noise}${form}${noise}`, 'latin1'),
+        randomInt(1, 40),
+        new Masker(own),
+      );
+      expect(shown.toString('latin1')).toBe(`${noise}${'*'.repeat(form.length)}${noise}`);
+      const near = [...value.slice(0, -1)].map(spell).join('');
+      expect(maskText(near, own)).toBe(near);
+    }
+  });
+
+  it('[R7] gives no sign by delay: what is held back is the same for a right guess and for a wrong one', () => {
+    const sizes = (text: string): number[] => {
+      const masker = new Masker(automaton);
+      const data = Buffer.from(text.repeat(4));
+      return Array.from({ length: Math.ceil(data.length / 10) }, (_, at) => {
+        return masker.push(data.subarray(at * 10, at * 10 + 10)).length;
+      });
+    };
+    const rest = 'x'.repeat(800);
+    for (const length of [1, 5, real.length - 1]) {
+      expect(sizes(`${real.slice(0, length)}${rest}`)).toEqual(sizes(`${'y'.repeat(length)}${rest}`));
+    }
+  });
+
+  it('[R7] whose start had to go out is masked from there on', () => {
+    const masker = new Masker(automaton);
+    expect(masker.push(Buffer.from(real.slice(0, 10))).length).toBe(0);
+    expect(masker.flush().toString()).toBe(real.slice(0, 10));
+    masker.push(Buffer.from(`${real.slice(10)} after`));
+    expect(masker.flush().toString()).toBe(`${'*'.repeat(real.length - 10)} after`);
+  });
+
+  it('[R7] costs a bounded processor time for each byte, also where a body is made of it', () => {
+    const long = randomBytes(6000).toString('base64');
+    const own = new FormAutomaton(formsOf([real, long]));
+    const msPerMegabyte = (unit: string, megabytes: number): number => {
+      const data = Buffer.from(unit.repeat(Math.ceil((megabytes * 1e6) / unit.length)));
+      inPieces(data.subarray(0, 1e6), 65_536, new Masker(own));
+      const from = process.cpuUsage();
+      const shown = inPieces(data, 65_536, new Masker(own));
+      expect(shown.length).toBe(data.length);
+      const { user, system } = process.cpuUsage(from);
+      return (user + system) / 1000 / megabytes;
+    };
+    // 16 MiB of text, of the value, and of all but the end of the longest value.
+    for (const unit of ['{"delta":"some text"}\n', real, long.slice(0, -1)]) {
+      const short = msPerMegabyte(unit, 1);
+      const whole = msPerMegabyte(unit, 16.8);
+      // 4 to 14 ms each on a quiet machine. A superlinear search would exceed the ratio of the sizes.
+      expect(whole).toBeLessThan(Math.max(25, short) * 10);
+    }
+  });
+});
