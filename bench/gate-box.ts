@@ -4,12 +4,9 @@
  */
 
 import { spawn } from 'node:child_process';
-import { createSocket } from 'node:dgram';
-import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
-import { answerCode, questionType, readQuestion, writeAnswer } from '../src/gate/dns-message.ts';
 import { SandboxAuthority } from '../src/gate/tls/sandbox-authority.ts';
 import { packageInfo } from '../src/lib/package-root.ts';
 import { Sandbox } from '../src/sdk/sandbox.ts';
@@ -17,6 +14,7 @@ import { numberOption, openBenchEngine } from './box.ts';
 import { withHome } from './daemon-home.ts';
 import { makeReport, present, quantile, type Row } from './harness.ts';
 import { listening, originServer } from './https-origin.ts';
+import { nameServer } from './name-server.ts';
 
 const tunnelled = 'tunnel.test';
 const opened = 'opened.test';
@@ -68,20 +66,6 @@ async function insideClient(box: Sandbox, name: string, words: readonly string[]
     for await (const chunk of running.stderr) process.stderr.write(chunk);
   })();
   return clientOn(name, running.stdin, running.stdout, () => void running.kill(0));
-}
-
-/** Answers every name with this machine's loopback address. */
-async function nameServer(): Promise<{ readonly server: string; readonly close: () => void }> {
-  const socket = createSocket('udp4');
-  socket.on('message', (message, peer) => {
-    const question = readQuestion(message);
-    if (question === undefined || typeof question === 'number') return;
-    const address = question.type === questionType.a ? '127.0.0.1' : undefined;
-    socket.send(writeAnswer(question, answerCode.ok, address), peer.port, peer.address);
-  });
-  socket.bind(0, '127.0.0.1');
-  await once(socket, 'listening');
-  return { server: `127.0.0.1:${socket.address().port}`, close: () => socket.close() };
 }
 
 async function inTurns(

@@ -60,7 +60,7 @@ const tunnel: Open = async (client, session, destination) => {
   const decision = session.decide({ entrance: 'connect', destination, scheme: 'tcp' });
   if (!decision.allowed) return;
   const stream = await session.dial(decision, new AbortController().signal);
-  const end = (one: Duplex) => ({ stream: one, reader: new ByteReader(one) });
+  const end = (one: Duplex) => ({ stream: one, bytes: new ByteReader(one).pieces() });
   await joinStreams(end(client), end(stream), { out: 0, in: 0 });
 };
 

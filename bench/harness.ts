@@ -22,11 +22,16 @@ export interface Row {
   readonly name: string;
   readonly samples: number;
   readonly p50Ms: number;
-  readonly p95Ms: number;
-  readonly minMs: number;
-  /** How many times slower than the reference at p50. */
+  readonly p95Ms?: number;
+  readonly p99Ms?: number;
+  readonly minMs?: number;
+  readonly maxMs?: number;
+  /** How many times slower than the reference: at p50, or at p99 where there is one. */
   readonly ratio: number;
 }
+
+/** Those that the rows have are the columns of the table. */
+const figures = ['p50Ms', 'p95Ms', 'p99Ms', 'minMs', 'maxMs'] as const;
 
 export interface Report {
   readonly benchmark: string;
@@ -117,7 +122,9 @@ export function present(report: Report, args: readonly string[]): void {
     process.stdout.write(json);
     return;
   }
-  const ms = (value: number): string => value.toFixed(value < 10 ? 2 : 0).padStart(9);
+  const ms = (value: number): string => value.toFixed(value < 10 ? 2 : 0).padStart(10);
+  const columns = figures.filter((figure) => report.rows[0]?.[figure] !== undefined);
+  const head = columns.map((figure) => figure.replace('Ms', ' ms').padStart(10)).join('');
   const width = Math.max(...report.rows.map(({ name }) => name.length));
   const lines = [
     `${report.benchmark}, ${report.date.slice(0, 10)}, ${report.machine['cores']} × ${report.machine['cpu']}, kernel ${report.machine['kernel']}`,
@@ -125,11 +132,11 @@ export function present(report: Report, args: readonly string[]): void {
       .map(([name, version]) => `${name} ${version}`)
       .join(', '),
     '',
-    `${''.padEnd(width)}   p50 ms    p95 ms    min ms     n   times`,
-    ...report.rows.map(
-      (row) =>
-        `${row.name.padEnd(width)}${ms(row.p50Ms)} ${ms(row.p95Ms)} ${ms(row.minMs)} ${String(row.samples).padStart(5)} ${`${row.ratio.toFixed(1)}×`.padStart(7)}`,
-    ),
+    `${''.padEnd(width)}${head}     n   times`,
+    ...report.rows.map((row) => {
+      const values = columns.map((figure) => ms(row[figure] ?? Number.NaN)).join('');
+      return `${row.name.padEnd(width)}${values} ${String(row.samples).padStart(5)} ${`${row.ratio.toFixed(1)}×`.padStart(7)}`;
+    }),
   ];
   process.stdout.write(`${lines.join('\n')}\n`);
 }

@@ -93,7 +93,7 @@ export async function bundle() {
   return await whenChanged('dist/.inputs', ['src', 'package.json', 'scripts/build.mjs'], async () => {
     const { build } = await import('esbuild');
     rmSync(join(root, 'dist'), { recursive: true, force: true });
-    const named = ['daemon/main', 'sdk/index', 'mcp/ai-sdk', ...loadedByEntry];
+    const named = ['daemon/main', 'daemon/gate-thread', 'sdk/index', 'mcp/ai-sdk', ...loadedByEntry];
     const parts = await build({
       ...common,
       entryPoints: Object.fromEntries(named.map((name) => [name, `src/${name}.ts`])),

@@ -12,6 +12,7 @@ import { defaultImageReference } from '../images/ensure-image.ts';
 import { rememberedEngine } from '../lib/engine-choice.ts';
 import { engineFolderPath } from '../lib/engine-folders.ts';
 import { ownerId } from '../lib/owner.ts';
+import { runningPrograms } from '../lib/running-programs.ts';
 import { placeShadows, planBox, plannedBox } from '../policy/box-plan.ts';
 import { requireSupported } from '../policy/engine-support.ts';
 import { workspaceName } from '../policy/names.ts';
@@ -77,7 +78,10 @@ export async function explainHere(input: SpecInput): Promise<Explained> {
   const bubblewrap = isBubblewrap ? await bubblewrapParts({ stateDir, uid }) : undefined;
   const engine = (await bubblewrap?.engine.facts()) ?? { name: 'docker', rootless: false };
   requireSupported({ ...spec, engine: 'auto' }, engine);
-  const looked = await lookAtSpec(spec, homedir());
+  const looked = await lookAtSpec(spec, homedir(), {
+    isPlaceholder: () => false,
+    programs: runningPrograms(),
+  });
   const planned = planBox(spec, {
     host: { uid, gid: process.getgid?.() ?? uid, platform: process.platform },
     places: {
@@ -85,6 +89,7 @@ export async function explainHere(input: SpecInput): Promise<Explained> {
       homes: [homedir()],
       stateDirs: [shared],
       engineSockets: [privateEnginePaths(readSetupEnvironment()).socket],
+      programs: runningPrograms(),
     },
     engine,
     freeUid: freeUid(owner, new Set()),

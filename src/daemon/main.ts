@@ -25,6 +25,7 @@ import { PhantomRegistry } from '../gate/credentials/phantoms.ts';
 import { EgressGate } from '../gate/gate.ts';
 import type { UpstreamTls } from '../gate/http/upstream.ts';
 import { dnsResolver } from '../gate/resolver.ts';
+import { GateThread } from '../gate/thread/gate-thread.ts';
 import { upstreamTls } from '../gate/tls/system-roots.ts';
 import { TorClient } from '../gate/tor/tor-client.ts';
 import { readGuardEnvironment } from '../guard/config.ts';
@@ -38,6 +39,7 @@ import { RegistryCredentials } from '../images/registry-credentials.ts';
 import { ownerId } from '../lib/owner.ts';
 import { packageInfo } from '../lib/package-root.ts';
 import type { Progress } from '../lib/progress.ts';
+import { runningPrograms } from '../lib/running-programs.ts';
 import { readPorterBinary } from '../porter/binary.ts';
 import { protocolMajor } from '../porter/greeting.ts';
 import { SallyportError } from '../protocol/errors.ts';
@@ -64,6 +66,8 @@ import { checkpoints } from './crash-point.ts';
 import { Daemon } from './daemon.ts';
 import { type EngineHome, takeEngineHome } from './engine-home.ts';
 import { bubblewrapParts, type EngineParts } from './engine-parts.ts';
+import { firstLiveNote } from './first-live-note.ts';
+import type { GateThreadData } from './gate-thread-data.ts';
 import { guardSurface } from './guard-surface.ts';
 import { errorBody, presentable } from './http-error.ts';
 import { imageSurface } from './image-surface.ts';
@@ -130,10 +134,11 @@ async function run(args: Arguments, config: DaemonConfig, reported: () => void):
   const log = logger(file);
   endOnFailure(log, file);
   try {
-    const { store, sandboxes, daemon, tor, mcp } = await construct(config, home, log, ({ step, message }) => {
+    const started = await construct(config, home, log, ({ step, message }) => {
       log.info(message, { step });
       tell(args.reportFd, { progress: { step, message } });
     });
+    const { store, sandboxes, daemon, tor, gateThread, mcp } = started;
     await sandboxes.recover();
     await daemon.listenOnSocket(join(home.path, 'daemon.sock'));
     await listenOnPort(daemon, args.listen, home.path, log);
@@ -144,6 +149,7 @@ async function run(args: Arguments, config: DaemonConfig, reported: () => void):
     report(args.reportFd, { ready: true, pid: process.pid });
     await daemon.stopped;
     await tor.close();
+    await gateThread.close();
     await store.close();
     log.info('the daemon has stopped');
   } catch (error) {
@@ -184,7 +190,8 @@ async function construct(config: DaemonConfig, home: EngineHome, log: Logger, st
   home.reached(parts.endpoint);
   const { engine } = parts;
   const facts = await engine.facts();
-  const tls = upstreamTls(config.extraRoots === undefined ? [] : [readFileSync(config.extraRoots, 'utf8')]);
+  const extraRoots = config.extraRoots === undefined ? [] : [readFileSync(config.extraRoots, 'utf8')];
+  const tls = upstreamTls(extraRoots);
   const secrets = openSecrets(
     shared,
     () => new Date(),
@@ -196,18 +203,25 @@ async function construct(config: DaemonConfig, home: EngineHome, log: Logger, st
     programFolders: config.programFolders,
     userSettings: config.torSettings,
   });
+  const threadData: GateThreadData = { stateDir: shared, dnsServers: config.dnsServers, extraRoots };
+  const gateThread = new GateThread({
+    entry: new URL('./gate-thread.js', import.meta.url),
+    data: threadData,
+    report: (what, error) => log.error(`could not ${what}`, { error }),
+  });
   const sandboxes: Sandboxes = new Sandboxes(
     {
       engine,
       services: parts.services,
       images: parts.images,
       store,
-      gate: constructGate({ ...config, stateDir }, secrets, tor, tls),
+      gate: constructGate({ ...config, stateDir }, secrets, tor, tls, gateThread),
       clones: await CloneFolders.open(join(stateDir, 'clones'), gitEnvironment()),
       owner,
       now: () => new Date().toISOString(),
       checkpoint,
       sshAgent: { path: sshAgentPath, uid },
+      firstLiveNote: () => firstLiveNote(shared, setup),
       clientAbsenceMs,
       report: (what, error) => log.error(`could not ${what}`, { error }),
     },
@@ -219,6 +233,7 @@ async function construct(config: DaemonConfig, home: EngineHome, log: Logger, st
         homes: [homedir(), environment.home],
         stateDirs: [shared],
         engineSockets: [socket, ...parts.sockets],
+        programs: runningPrograms(),
       },
     },
   );
@@ -263,7 +278,7 @@ async function construct(config: DaemonConfig, home: EngineHome, log: Logger, st
     engine: { name: facts.name, endpoint: parts.endpoint, version: facts.version },
     describeBox: parts.describeBox,
   });
-  return { store, sandboxes, daemon, tor, mcp };
+  return { store, sandboxes, daemon, tor, gateThread, mcp };
 }
 
 async function dockerParts(
@@ -305,8 +320,10 @@ function constructGate(
   source: Secrets,
   tor: TorClient,
   tls: UpstreamTls,
+  thread: GateThread,
 ): EgressGate {
   return new EgressGate({
+    connections: (parts, box) => thread.open(parts, box),
     ...(dnsServers === undefined ? {} : { dnsServers }),
     tor,
     secrets: {

@@ -24,6 +24,7 @@ import type {
   SandboxView,
   StatsView,
   VerifyView,
+  WorkspaceScanView,
 } from '../protocol/views.ts';
 import type { CopiedFolder } from '../sandboxes/copied-workspace.ts';
 import type { BoxHome, EventLog, ExecLog } from '../sandboxes/ports.ts';
@@ -101,9 +102,11 @@ export interface SandboxSurface {
     options: { readonly tail?: number; readonly follow?: boolean; readonly signal?: AbortSignal },
   ): Promise<AsyncIterable<Buffer>>;
   verify(): Promise<VerifyView>;
+  /** Undefined: its workspace is not live. */
+  scan(): Promise<WorkspaceScanView | undefined>;
   /** What it may reach, and what the gate decided. `egress_closed` where there is no gate. */
   net(): NetView;
-  changeNet(change: NetChange): NetView;
+  changeNet(change: NetChange): Promise<NetView>;
   netLog(options: { readonly follow: boolean; readonly signal: AbortSignal }): AsyncIterable<EgressLineView>;
   provisionSource(): ProvisionSourceView;
   hold(): () => void;

@@ -1,27 +1,29 @@
 /** Everything of the gate for one sandbox: its session, its two entrances, its account. */
 
-import { setMaxListeners } from 'node:events';
 import { posix } from 'node:path';
 import type { Duplex } from 'node:stream';
-import { type EgressPolicy, parsePolicy } from '../policy/egress/policy.ts';
 import { ruleText } from '../policy/egress/rule.ts';
 import { parseUpstream } from '../policy/egress/upstream.ts';
 import type { Porter } from '../porter/porter.ts';
 import { SallyportError } from '../protocol/errors.ts';
-import type { EgressSpec } from '../protocol/spec.ts';
 import type { EgressLineView, NetView, VerifyCheck } from '../protocol/views.ts';
 import type { BoxGate, GateClient } from '../sandboxes/ports.ts';
+import {
+  type ConnectionAt,
+  type ConnectionParts,
+  type ConnectionServer,
+  policyOf,
+  sessionOf,
+} from './box-connections.ts';
 import { BoxCredentials, type GateSecrets } from './box-credentials.ts';
 import type { UpstreamProxy } from './dial.ts';
 import { EgressAccount } from './egress-account.ts';
-import { relayHttp } from './http/relay.ts';
-import { UpstreamPool } from './http/upstream-pool.ts';
-import { ProbedSession, probeEntrance, probeOutside } from './preflight.ts';
-import { serveProxy } from './proxy.ts';
+import { EntranceBudget } from './entrance-budget.ts';
+import { probeEntrance, probeOutside } from './preflight.ts';
+import { RareNotes } from './rare-notes.ts';
 import type { NameResolver } from './resolver.ts';
-import { GateSession } from './session.ts';
+import type { GateSession } from './session.ts';
 import { putSshConfig } from './ssh-config.ts';
-import { type StreamParts, serveStream } from './stream.ts';
 import { SyntheticNames } from './synthetic-names.ts';
 import { readImageRoots } from './tls/image-roots.ts';
 import type { TorClient, TorLease, TorUser } from './tor/tor-client.ts';
@@ -41,6 +43,15 @@ export interface BoxEgressParts {
   readonly resolver: NameResolver;
   readonly secrets: GateSecrets | undefined;
   readonly tor: TorClient | undefined;
+  /** Here, or in a thread of its own. */
+  readonly connections: (parts: ConnectionParts, box: ServedBox) => ConnectionServer;
+}
+
+/** What another thread needs to serve the connections of a sandbox as this one would. */
+export interface ServedBox {
+  readonly client: GateClient;
+  readonly keys: ReturnType<BoxCredentials['keys']> | undefined;
+  readonly tor: () => TorLease | undefined;
 }
 
 /** A sandbox waits so long for Tor's first circuit before it is given up. */
@@ -52,18 +63,18 @@ export class BoxEgress implements BoxGate {
   readonly #session: GateSession;
   readonly #transparent: TransparentEntrance;
   readonly #credentials: BoxCredentials | undefined;
-  #life = new AbortController();
-  #pool = new UpstreamPool();
+  readonly #entrances: EntranceBudget;
+  readonly #served: ConnectionServer;
   #connections = 0;
-  /** While we ask, and not a program. */
-  #probed: ProbedSession | undefined;
   readonly #proxy: ((signal: AbortSignal) => Promise<UpstreamProxy>) | undefined;
   readonly #tor: TorClient | undefined;
   #torLease: TorLease | undefined;
 
-  constructor(client: GateClient, { resolver, secrets, tor }: BoxEgressParts) {
+  constructor(client: GateClient, { resolver, secrets, tor, connections }: BoxEgressParts) {
     this.#client = client;
     this.#account = new EgressAccount(client);
+    const notes = new RareNotes((code, message) => client.tell({ type: 'sandbox.note', code, message }));
+    this.#entrances = new EntranceBudget(notes);
     const egress = client.egress();
     this.#credentials =
       secrets === undefined ? undefined : new BoxCredentials(client.id, egress.credentials ?? [], secrets);
@@ -76,50 +87,43 @@ export class BoxEgress implements BoxGate {
       tor: () => this.#torLease,
       sandbox: client.id,
     });
-    this.#session = new GateSession({
+    const parts: ConnectionParts = {
       sandbox: client.name,
-      policy: this.#policyOf(egress),
-      proxy: this.#proxy,
+      egress,
+      credentials: this.#credentials,
       resolver,
-      needsInspection: (destination) => this.#credentials?.needsInspection(destination) === true,
+      proxy: this.#proxy,
       written: (outcome) => this.#account.written(outcome),
-    });
+      note: (code, message) => client.tell({ type: 'sandbox.note', code, message }),
+      report: client.report,
+    };
+    this.#session = sessionOf(parts);
+    const keys = this.#credentials?.keys();
+    this.#served = connections(parts, { client, keys, tor: () => this.#torLease });
     this.#transparent = new TransparentEntrance({
       session: this.#session,
       names: new SyntheticNames(client.names),
-      serve: (tunnel, name, port) => this.#serve(tunnel, (parts) => serveNamed(tunnel, name, port, parts)),
-      note: (code, message) => client.tell({ type: 'sandbox.note', code, message }),
+      serve: (tunnel, host, port) => this.#serve(tunnel, { at: 'name', host, port }),
+      budget: this.#entrances,
+      note: (code, message) => notes.note(code, message),
       report: client.report,
     });
   }
 
   async connected(porter: Porter): Promise<void> {
-    this.#life.abort();
-    this.#life = new AbortController();
-    this.#pool.close();
-    this.#pool = new UpstreamPool();
-    // Every connection listens to it.
-    setMaxListeners(0, this.#life.signal);
+    this.#served.closeAll();
     this.#torLease ??= this.#tor?.lease(this.#torUser());
     const known = await porter.listeners();
-    const listen = async (port: number, work: (tunnel: Duplex, parts: StreamParts) => Promise<void>) => {
-      const take = (tunnel: Duplex): void => this.#serve(tunnel, (parts) => work(tunnel, parts));
+    const listen = async (port: number, where: ConnectionAt): Promise<void> => {
+      const take = (tunnel: Duplex): void => this.#serve(tunnel, where);
       const { host } = proxyPlace;
       const there = known.find((each) => each.kind === 'tcp' && each.address === host && each.port === port);
       if (there === undefined) await porter.listen({ host, port }, take);
       else porter.resumeListener(there, take);
     };
-    await listen(proxyPlace.port, serveProxy);
+    await listen(proxyPlace.port, { at: 'proxy' });
     for (const [at, { destination }] of this.#baseUrls().entries()) {
-      await listen(firstBaseUrlPort + at, (tunnel, { session, signal, relay }) =>
-        relayHttp(tunnel, session, {
-          entrance: 'base-url',
-          scheme: 'https',
-          baseUrl: destination,
-          ...relay,
-          signal,
-        }),
-      );
+      await listen(firstBaseUrlPort + at, { at: 'base-url', destination });
     }
     await this.#transparent.connected(porter, known);
   }
@@ -166,17 +170,14 @@ export class BoxEgress implements BoxGate {
   }
 
   async #probeEntrance(porter: Porter): Promise<readonly VerifyCheck[]> {
-    const probed = new ProbedSession(this.#session);
-    this.#probed = probed;
-    try {
-      return await probeEntrance(porter, proxyPlace, probed);
-    } finally {
-      if (this.#probed === probed) this.#probed = undefined;
-    }
+    return await this.#served.probing((name) => probeEntrance(porter, proxyPlace, name));
   }
 
-  changed(): number {
-    return this.#session.change(this.#policyOf(this.#client.egress()));
+  async changed(): Promise<number> {
+    const egress = this.#client.egress();
+    // Names first: what is not allowed any more gets no address from here on.
+    const closed = this.#session.change(policyOf(egress, this.#credentials));
+    return closed + (await this.#served.change(egress));
   }
 
   view(): NetView {
@@ -198,8 +199,7 @@ export class BoxEgress implements BoxGate {
   }
 
   close(): void {
-    this.#life.abort();
-    this.#pool.close();
+    this.#served.closeAll();
     this.#torLease?.release();
     this.#torLease = undefined;
     this.#transparent.close();
@@ -208,6 +208,7 @@ export class BoxEgress implements BoxGate {
 
   forget(): void {
     this.#credentials?.close();
+    this.#served.end();
   }
 
   #torUser(): TorUser {
@@ -227,34 +228,12 @@ export class BoxEgress implements BoxGate {
     };
   }
 
-  /** Whoever gives a sandbox a secret wants it to reach the hosts that the secret is bound to. A deny still wins. */
-  #policyOf(egress: EgressSpec): EgressPolicy {
-    const hosts = this.#credentials?.credentials.destinations() ?? [];
-    const allow = [...(egress.allow ?? []), ...hosts.map(({ host, port }) => `${host}:${port}`)];
-    return parsePolicy(hosts.length === 0 ? egress : { ...egress, allow });
-  }
-
   #baseUrls(): ReturnType<BoxCredentials['credentials']['baseUrls']> {
     return this.#credentials?.credentials.baseUrls() ?? [];
   }
 
-  #streamParts(): StreamParts {
-    const session = this.#probed ?? this.#session;
-    const parts = { session, signal: this.#life.signal };
-    const credentials = this.#credentials;
-    const pool = this.#pool;
-    if (credentials === undefined) return { ...parts, relay: { pool } };
-    return {
-      ...parts,
-      relay: { ...credentials.relayParts(), pool },
-      intercept: (client, hello, options) =>
-        credentials.intercept(client, hello, session, { ...options, pool }),
-    };
-  }
-
-  /** Nothing that a program inside sends may end the daemon: what fails ends its own connection. */
-  #serve(tunnel: Duplex, work: (parts: StreamParts) => Promise<void>): void {
-    if (this.#connections >= mostConnections) {
+  #serve(tunnel: Duplex, where: ConnectionAt): void {
+    if (this.#connections >= mostConnections || !this.#entrances.connection()) {
       tunnel.destroy();
       return;
     }
@@ -263,23 +242,6 @@ export class BoxEgress implements BoxGate {
       this.#connections--;
     };
     tunnel.once('close', over);
-    tunnel.on('error', () => {});
-    work(this.#streamParts()).catch((error: unknown) => {
-      this.#client.report('serve a connection of a sandbox', error);
-      tunnel.destroy();
-    });
+    this.#served.serve(tunnel, where);
   }
-}
-
-async function serveNamed(client: Duplex, host: string, port: number, parts: StreamParts): Promise<void> {
-  await serveStream(
-    client,
-    {
-      entrance: 'transparent',
-      destination: { host, port, isAddress: false },
-      accept: () => {},
-      refuse: () => client.destroy(),
-    },
-    parts,
-  );
 }

@@ -4,8 +4,9 @@ import { parseUpstream } from '../policy/egress/upstream.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import type { EgressSpec } from '../protocol/spec.ts';
 import type { BoxGate, Gate, GateClient } from '../sandboxes/ports.ts';
+import { BoxConnections } from './box-connections.ts';
 import { type GateSecrets, requireSecrets } from './box-credentials.ts';
-import { BoxEgress } from './box-egress.ts';
+import { BoxEgress, type BoxEgressParts } from './box-egress.ts';
 import { dnsResolver } from './resolver.ts';
 import type { TorClient } from './tor/tor-client.ts';
 import { requireLogin } from './upstream-proxy.ts';
@@ -17,17 +18,21 @@ export interface GateOptions {
   readonly secrets?: GateSecrets;
   /** Absent: only a Tor client that runs already can be used. */
   readonly tor?: TorClient;
+  /** Absent: connections are served by this thread. */
+  readonly connections?: BoxEgressParts['connections'];
 }
 
 export class EgressGate implements Gate {
   readonly #resolver;
   readonly #secrets: GateSecrets | undefined;
   readonly #tor: TorClient | undefined;
+  readonly #connections: BoxEgressParts['connections'];
 
   constructor(options: GateOptions = {}) {
     this.#resolver = dnsResolver(options.dnsServers);
     this.#secrets = options.secrets;
     this.#tor = options.tor;
+    this.#connections = options.connections ?? ((parts) => new BoxConnections(parts));
   }
 
   check({ credentials = [], upstream: way, upstream_secret }: EgressSpec): void {
@@ -47,6 +52,11 @@ export class EgressGate implements Gate {
 
   open(client: GateClient): BoxGate {
     const resolver = this.#resolver.remembering();
-    return new BoxEgress(client, { resolver, secrets: this.#secrets, tor: this.#tor });
+    return new BoxEgress(client, {
+      resolver,
+      secrets: this.#secrets,
+      tor: this.#tor,
+      connections: this.#connections,
+    });
   }
 }

@@ -27,11 +27,12 @@ const outside = [
 
 /** The session as it is while we ask: one more name exists, which nobody can guess, and which leads back here. */
 export class ProbedSession implements EgressSession {
-  readonly name = `${randomBytes(16).toString('hex')}.sallyport.invalid`;
+  readonly name: string;
   readonly #session: EgressSession;
 
-  constructor(session: EgressSession) {
+  constructor(session: EgressSession, name: string) {
     this.#session = session;
+    this.name = name;
   }
 
   get sandbox(): string {
@@ -54,6 +55,9 @@ export class ProbedSession implements EgressSession {
     if (host !== this.name && `${host}:${port}` !== nowhere) this.#session.report(outcome);
   }
 }
+
+/** Nobody can guess it. */
+export const probeName = (): string => `${randomBytes(16).toString('hex')}.sallyport.invalid`;
 
 /** A server of one answer. */
 function answering(): Duplex {
@@ -94,7 +98,7 @@ async function askInside(porter: Porter, place: Destination, request: string): P
 export async function probeEntrance(
   porter: Porter,
   place: Omit<Destination, 'isAddress'>,
-  probed: ProbedSession,
+  name: string,
 ): Promise<readonly VerifyCheck[]> {
   const at = { ...place, isAddress: true };
   const direct = outside.map(async ({ host, port }) => {
@@ -107,7 +111,7 @@ export async function probeEntrance(
     );
     return row(`straight to ${host}:${port}`, 'not reached', found);
   });
-  const get = `GET http://${probed.name}/ HTTP/1.1\r\nhost: ${probed.name}\r\nconnection: close\r\n\r\n`;
+  const get = `GET http://${name}/ HTTP/1.1\r\nhost: ${name}\r\nconnection: close\r\n\r\n`;
   const [denied, allowed, ...straight] = await Promise.all([
     askInside(porter, at, `CONNECT ${nowhere} HTTP/1.1\r\nhost: ${nowhere}\r\n\r\n`),
     askInside(porter, at, get),

@@ -51,7 +51,7 @@ export class GateSession implements EgressSession {
     if (!judged.allowed) return this.#denied(attempt, judged);
     const inspect =
       judged.inspect || (attempt.scheme === 'https' && this.#parts.needsInspection(attempt.destination));
-    return { allowed: true, attempt, rule: judged.rule, inspect };
+    return { allowed: true, attempt, rule: judged.rule, inspect, byRequest: judged.byRequest === true };
   }
 
   async dial(decision: Allowed, signal: AbortSignal): Promise<Duplex> {

@@ -23,7 +23,7 @@ export interface StreamParts {
   readonly session: EgressSession;
   readonly intercept?: InterceptTls;
   /** What plain HTTP is relayed with besides. */
-  readonly relay: Pick<RelayOptions, 'credentials' | 'upstreamTls' | 'pool'>;
+  readonly relay: Pick<RelayOptions, 'credentials' | 'upstreamTls' | 'pool' | 'budget'>;
   readonly signal: AbortSignal;
 }
 

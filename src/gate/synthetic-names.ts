@@ -30,6 +30,10 @@ export class SyntheticNames {
     return this.#names[Number(high) * 256 + Number(low) - 1];
   }
 
+  has(name: string): boolean {
+    return this.#numbers.has(name);
+  }
+
   /** Undefined: there are too many already. `wildcard` is the rule, where it names no single host. */
   addressOf(name: string, wildcard: string | undefined): string | undefined {
     const known = this.#numbers.get(name);

@@ -20,6 +20,7 @@ import {
   writeAnswer,
   writeRefusal,
 } from './dns-message.ts';
+import type { EntranceBudget } from './entrance-budget.ts';
 import type { GateSession } from './session.ts';
 import type { SyntheticNames } from './synthetic-names.ts';
 
@@ -28,6 +29,7 @@ export const dnsPlace = { host: '127.0.0.1', port: 53 } as const;
 export interface TransparentParts {
   readonly session: GateSession;
   readonly names: SyntheticNames;
+  readonly budget: EntranceBudget;
   readonly serve: (client: Duplex, name: string, port: number) => void;
   readonly note: (code: string, message: string) => void;
   readonly report: (what: string, error: unknown) => void;
@@ -87,6 +89,7 @@ export class TransparentEntrance {
   }
 
   async #answer(message: Buffer): Promise<Buffer | undefined> {
+    await this.#parts.budget.question();
     const question = readQuestion(message);
     if (question === undefined) return undefined;
     if (typeof question === 'number') return writeRefusal(message, question);
@@ -106,6 +109,7 @@ export class TransparentEntrance {
       return writeAnswer(question, answerCode.unknownName);
     }
     if (question.type !== questionType.a) return writeAnswer(question, answerCode.ok);
+    if (!this.#parts.names.has(read.host)) await this.#parts.budget.newName();
     const address = this.#parts.names.addressOf(read.host, usable.isWildcard ? usable.rule : undefined);
     if (address === undefined) {
       this.#parts.note('egress_too_many_names', `${read.host} got no address: too many names were asked for`);

@@ -29,26 +29,33 @@ export class SandboxNet {
     return this.#gate().follow(options);
   }
 
-  /** Written down before it holds, so that it holds after a restart as well. */
-  change(change: EgressChange): NetView {
+  /**
+   * Written down before it holds, so that it holds after a restart as well. Throws at once where there is nothing to change; resolves when no
+   * connection is judged by the old rules any more.
+   */
+  change(change: EgressChange): Promise<NetView> {
     const gate = this.#gate();
-    const { id, egress, spec } = this.#keeper.record;
+    const { egress, spec } = this.#keeper.record;
     this.#keeper.note({ egress: changeEgress(egress ?? spec.egress ?? {}, change) });
-    const closed = gate.changed();
+    return this.#changed(gate, gate.changed(), change);
+  }
+
+  async #changed(gate: BoxGate, closing: Promise<number>, { allow, deny }: EgressChange): Promise<NetView> {
+    const closed = await closing;
     this.#world.store.events.append({
       type: 'egress.changed',
-      sandbox_id: id,
-      allow: change.allow.map(ruleText),
-      deny: change.deny.map(ruleText),
+      sandbox_id: this.#keeper.record.id,
+      allow: allow.map(ruleText),
+      deny: deny.map(ruleText),
       closed,
     });
     return gate.view();
   }
 
   /** All rules at once, of one whose spec is another now. Where it does not run they count from its start on. */
-  replace(egress: EgressSpec): void {
+  async replace(egress: EgressSpec): Promise<void> {
     this.#keeper.note({ egress });
-    const closed = this.#box.gate?.changed() ?? 0;
+    const closed = (await this.#box.gate?.changed()) ?? 0;
     this.#world.store.events.append({
       type: 'egress.changed',
       sandbox_id: this.#keeper.record.id,

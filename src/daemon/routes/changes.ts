@@ -81,6 +81,8 @@ function sideOf(mark: Mark, isBase: boolean): NonNullable<ChangeView['before']> 
       const { mode, sizeBytes: size, sha256, keptAt } = mark;
       return { kind: 'file', mode, size, sha256, ...(isBase ? { kept: keptAt !== undefined } : {}) };
     }
+    case 'large':
+      return { kind: 'file', mode: mark.mode, size: mark.sizeBytes, compared: false };
     case 'link':
       return { kind: 'symlink', ...showBytes('link_target', mark.target) };
     case 'directory':

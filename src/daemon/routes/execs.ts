@@ -36,7 +36,8 @@ export const execRoutes: readonly Route[] = [
         // Whoever starts it in the foreground and does not wait here is about to read its stream.
         if (!body.background) await exec.expectReader();
         const gated = denied === undefined ? {} : { gated: true, denied_before: denied };
-        return json({ ...exec.view(), ...gated }, 201);
+        const live = box.view().workspace?.mode === 'live' ? { live: true } : {};
+        return json({ ...exec.view(), ...gated, ...live }, 201);
       }
       if (!body.background) killWhenGone(exec, body.grace_ms, signal);
       return whenEnded(exec);

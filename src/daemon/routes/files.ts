@@ -67,7 +67,7 @@ export const fileRoutes: readonly Route[] = [
     query: {
       path: insidePath,
       mode: whole('Permission bits as a decimal number; else those that are there, or 0644.', {
-        maximum: 0o7777,
+        maximum: 0o777,
       }),
       how: choice(
         'What happens to a file that is there.',

@@ -3,7 +3,13 @@
 import { z } from 'zod';
 import { SallyportError } from '../../protocol/errors.ts';
 import { createBody, stopBody } from '../../protocol/requests.ts';
-import { provisionSourceView, sandboxView, statsView, verifyView } from '../../protocol/views.ts';
+import {
+  provisionSourceView,
+  sandboxView,
+  statsView,
+  verifyView,
+  workspaceScanView,
+} from '../../protocol/views.ts';
 import { flag, texts } from '../query.ts';
 import { json, type Route, route } from '../route.ts';
 import type { SandboxSurface } from '../surface.ts';
@@ -60,9 +66,10 @@ export const sandboxRoutes = [
       wait: flag('Answer when it is gone; else as soon as it is accepted.', true),
     },
     answers: { 204: undefined, 202: sandboxView },
-    handle: async ({ sandbox, query }) => {
+    handle: async ({ sandbox, query, signal }) => {
       const box = sandbox();
-      const removed = box.remove({ force: query.force });
+      // Who waits may give up while it is looked at for changes; then nothing is removed.
+      const removed = box.remove({ force: query.force, ...(query.wait ? { signal } : {}) });
       if (query.wait) {
         await removed;
         return { type: 'empty' };
@@ -124,6 +131,14 @@ export const sandboxRoutes = [
     summary: 'What is enforced, read back from inside and compared with what was asked for',
     answers: { 200: verifyView },
     handle: async ({ sandbox }) => json(await sandbox().verify()),
+  }),
+  route({
+    method: 'GET',
+    path: `${one}/workspace-scan`,
+    summary:
+      'What appeared in a live workspace that programs of this machine may execute; waits for a scan for at most 2 seconds',
+    answers: { 200: workspaceScanView },
+    handle: async ({ sandbox }) => json((await sandbox().scan()) ?? { finished: true, planted: [] }),
   }),
 ];
 

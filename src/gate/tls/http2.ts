@@ -37,13 +37,25 @@ export async function serveHttp2(
   if (socket instanceof tls.TLSSocket) Object.assign(socket, { secureConnecting: false });
   const peer = http2.performServerHandshake(socket, { settings });
   const stop = (): void => peer.destroy();
+  const calm = (): void => {
+    peer.goaway(http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    peer.destroy();
+  };
+  const leave = options.budget?.http2(calm);
   options.signal.addEventListener('abort', stop, { once: true });
   peer.on('error', () => {});
   peer.on('stream', (stream: http2.ServerHttp2Stream, _headers: unknown, flags: number, raw: string[]) => {
     stream.on('error', () => {});
-    void serve(stream, raw, flags, exchanges, options.authority);
+    // What came in one packet with the reset that was one too many.
+    if (peer.destroyed) return;
+    if (stream.closed) {
+      options.budget?.reset();
+      return;
+    }
+    void serve(stream, raw, flags, exchanges, options);
   });
   await new Promise<void>((resolve) => peer.once('close', resolve));
+  leave?.();
   options.signal.removeEventListener('abort', stop);
   exchanges.close();
 }
@@ -53,11 +65,14 @@ async function serve(
   raw: readonly string[],
   flags: number,
   exchanges: Exchanges,
-  authority: Destination,
+  { authority, budget }: Http2Options,
 ): Promise<void> {
   const answer = new StreamAnswer(stream, raw);
   const gone = new AbortController();
-  stream.once('close', () => gone.abort());
+  stream.once('close', () => {
+    gone.abort();
+    if (!answer.complete) budget?.reset();
+  });
   try {
     const ended = (flags & http2.constants.NGHTTP2_FLAG_END_STREAM) !== 0;
     const end = await exchanges.perform(

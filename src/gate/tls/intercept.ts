@@ -11,6 +11,7 @@ import type { RequestCredentials } from '../http/credential-port.ts';
 import { relayHttp } from '../http/relay.ts';
 import { tlsBufferBytes, type UpstreamTls } from '../http/upstream.ts';
 import type { UpstreamPool } from '../http/upstream-pool.ts';
+import type { RequestBudget } from '../request-budget.ts';
 import { type ClientHello, serverNameProblem } from './client-hello.ts';
 import { serveHttp2 } from './http2.ts';
 import type { SandboxAuthority } from './sandbox-authority.ts';
@@ -22,6 +23,7 @@ export interface InterceptOptions {
   readonly credentials?: RequestCredentials;
   readonly upstreamTls?: UpstreamTls;
   readonly pool?: UpstreamPool;
+  readonly budget?: RequestBudget;
   readonly signal: AbortSignal;
 }
 
@@ -41,7 +43,7 @@ export async function interceptTls(
   const settings: tls.TLSSocketOptions & { readonly highWaterMark: number } = {
     isServer: true,
     secureContext: ca.contextFor(authority.host),
-    ALPNProtocols: ['h2', 'http/1.1'],
+    ALPNProtocols: options.budget?.isCalmed === true ? ['http/1.1'] : ['h2', 'http/1.1'],
     highWaterMark: tlsBufferBytes,
   };
   const socket = new tls.TLSSocket(client, settings);

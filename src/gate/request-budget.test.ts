@@ -1,0 +1,194 @@
+import { setMaxListeners } from 'node:events';
+import http2 from 'node:http2';
+import https from 'node:https';
+import tls from 'node:tls';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import {
+  connectThrough,
+  LoopbackSession,
+  listen,
+  listenIntercepting,
+} from '../../test/support/loopback-gate.ts';
+import { EntranceBudget } from './entrance-budget.ts';
+import { RareNotes } from './rare-notes.ts';
+import { RequestBudget } from './request-budget.ts';
+import { SandboxAuthority } from './tls/sandbox-authority.ts';
+import { upstreamTls } from './tls/system-roots.ts';
+
+function collected() {
+  const told: string[] = [];
+  return { told, notes: new RareNotes((code, message) => told.push(`${code}: ${message}`)) };
+}
+
+/** A gate for two sandboxes: each has an entrance, and a budget, of its own. */
+async function world() {
+  const company = SandboxAuthority.create('a company', new Date());
+  const origin = await listen(
+    https.createServer(company.leafFiles('allowed.test'), (_request, response) => response.end('fine')),
+  );
+  const session = new LoopbackSession({ ports: { 'allowed.test': origin }, inspects: true });
+  const ca = SandboxAuthority.create('box', new Date());
+  const roots = upstreamTls([company.certificatePem]);
+  const entrance = async () => {
+    const { told, notes } = collected();
+    const budget = new RequestBudget(notes);
+    return { told, proxy: await listenIntercepting(session, { ca, upstreamTls: roots, budget }) };
+  };
+  return { ca, noisy: await entrance(), quiet: await entrance(), session };
+}
+
+async function opened(proxy: number, ca: SandboxAuthority): Promise<tls.TLSSocket> {
+  const socket = await connectThrough(proxy, 'allowed.test:443');
+  const ALPNProtocols = ['h2', 'http/1.1'];
+  const secured = tls.connect({ socket, servername: 'allowed.test', ca: ca.certificatePem, ALPNProtocols });
+  secured.on('error', () => {});
+  await new Promise<void>((resolve, reject) => secured.once('secureConnect', resolve).once('error', reject));
+  return secured;
+}
+
+function speakHttp2(socket: tls.TLSSocket): http2.ClientHttp2Session {
+  const session = http2.connect('https://allowed.test', { createConnection: () => socket });
+  session.on('error', () => {});
+  onTestFinished(() => session.destroy());
+  return session;
+}
+
+async function get(session: http2.ClientHttp2Session): Promise<number> {
+  const stream = session.request({ ':path': '/' });
+  stream.resume();
+  return await new Promise((resolve, reject) => {
+    stream.once('response', (headers) => resolve(Number(headers[':status'])));
+    stream.once('error', reject);
+  });
+}
+
+const frameKind = { headers: 1, reset: 3, settings: 4, goaway: 7 } as const;
+
+function frame(kind: number, flags: number, stream: number, payload: Buffer = Buffer.alloc(0)): Buffer {
+  const head = Buffer.alloc(9);
+  head.writeUIntBE(payload.length, 0, 3);
+  head.set([kind, flags], 3);
+  head.writeUInt32BE(stream, 5);
+  return Buffer.concat([head, payload]);
+}
+
+/** Asks and takes it back in one packet, more often than the budget has room for; resolves with the code of the gate's GOAWAY. */
+async function resetUntilClosed(socket: tls.TLSSocket): Promise<number | undefined> {
+  const host = Buffer.from('allowed.test');
+  // GET, https, / and :authority, by HPACK's static table.
+  const fields = Buffer.concat([Buffer.from([0x82, 0x87, 0x84, 0x01, host.length]), host]);
+  const requests = Array.from({ length: 400 }, (_, at) => [
+    frame(frameKind.headers, 5, at * 2 + 1, fields),
+    frame(frameKind.reset, 0, at * 2 + 1, Buffer.from([0, 0, 0, 8])),
+  ]);
+  const answers: Buffer[] = [];
+  socket.on('data', (data: Buffer) => answers.push(data));
+  const closed = new Promise((resolve) => socket.once('close', resolve));
+  const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+  socket.write(Buffer.concat([preface, frame(frameKind.settings, 0, 0), ...requests.flat()]));
+  await closed;
+  return goawayCode(Buffer.concat(answers));
+}
+
+function goawayCode(bytes: Buffer): number | undefined {
+  for (let at = 0; at + 9 <= bytes.length; at += 9 + bytes.readUIntBE(at, 3)) {
+    if (bytes[at + 3] === frameKind.goaway) return bytes.readUInt32BE(at + 13);
+  }
+  return undefined;
+}
+
+describe('[N22] a sandbox that resets HTTP/2 streams without end', () => {
+  it('loses its HTTP/2 connections, is offered HTTP/1.1, and takes nothing from another sandbox', async () => {
+    const { ca, noisy, quiet } = await world();
+    const bystander = speakHttp2(await opened(noisy.proxy, ca));
+    const other = speakHttp2(await opened(quiet.proxy, ca));
+    expect(await get(bystander)).toBe(200);
+    const ended = new Promise<void>((resolve) => bystander.once('close', resolve));
+
+    expect(await resetUntilClosed(await opened(noisy.proxy, ca))).toBe(
+      http2.constants.NGHTTP2_ENHANCE_YOUR_CALM,
+    );
+    await ended;
+    expect(noisy.told).toHaveLength(1);
+    expect(noisy.told[0]).toContain('egress_over_budget: more than 32 HTTP/2 streams reset a second');
+
+    const next = await opened(noisy.proxy, ca);
+    expect(next.alpnProtocol).toBe('http/1.1');
+    next.write('GET / HTTP/1.1\r\nHost: allowed.test\r\nConnection: close\r\n\r\n');
+    const head = await new Promise<string>((resolve) =>
+      next.once('data', (data: Buffer) => resolve(data.toString())),
+    );
+    expect(head).toMatch(/^HTTP\/1\.1 200 /);
+    next.destroy();
+    expect([await get(other), quiet.told]).toEqual([200, []]);
+  });
+
+  it('is told apart from a client that asks as often and takes its answers', async () => {
+    const { ca, noisy } = await world();
+    const client = speakHttp2(await opened(noisy.proxy, ca));
+    for (let round = 0; round < 12; round++) {
+      const statuses = await Promise.all(Array.from({ length: 50 }, () => get(client)));
+      expect(new Set(statuses)).toEqual(new Set([200]));
+    }
+    expect([client.closed, noisy.told]).toEqual([false, []]);
+  });
+});
+
+describe('[N22] the budget of a sandbox', () => {
+  it('lets a burst of requests pass at once, and those after it at a rate', async () => {
+    const burst = collected();
+    const within = new RequestBudget(burst.notes);
+    await Promise.all(Array.from({ length: 2048 }, () => within.request()));
+    expect(burst.told).toEqual([]);
+    const { told, notes } = collected();
+    const budget = new RequestBudget(notes);
+    const from = performance.now();
+    await Promise.all(Array.from({ length: 2148 }, () => budget.request()));
+    expect(performance.now() - from).toBeGreaterThan(100);
+    expect(told[0]).toContain('more than 512 requests a second');
+  });
+
+  it('does not let a request wait whose client has left', async () => {
+    const budget = new RequestBudget(collected().notes);
+    for (let count = 0; count < 8000; count++) void budget.request();
+    const gone = new AbortController();
+    const waiting = budget.request(gone.signal);
+    gone.abort();
+    await waiting;
+  });
+
+  it('holds few packed bodies at once, and gives a place back when its request is over', async () => {
+    const budget = new RequestBudget(collected().notes);
+    const gone = new AbortController();
+    setMaxListeners(0, gone.signal);
+    for (let count = 0; count < 16; count++) await budget.hold(gone.signal);
+    const next = budget.hold();
+    let isHeld = false;
+    void next.then(() => {
+      isHeld = true;
+    });
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(isHeld).toBe(false);
+    gone.abort();
+    await next;
+  });
+
+  it('refuses connections above its rate, delays questions, and notes it once', async () => {
+    const { told, notes } = collected();
+    const budget = new EntranceBudget(notes);
+    const taken = Array.from({ length: 3000 }, () => budget.connection()).filter(Boolean).length;
+    expect(taken).toBeGreaterThanOrEqual(1024);
+    expect(taken).toBeLessThan(3000);
+    expect(told).toHaveLength(1);
+    const burst = collected();
+    const within = new EntranceBudget(burst.notes);
+    await Promise.all(Array.from({ length: 512 }, () => within.question()));
+    expect(burst.told).toEqual([]);
+    const other = collected();
+    const asked = new EntranceBudget(other.notes);
+    const from = performance.now();
+    await Promise.all(Array.from({ length: 612 }, () => asked.question()));
+    expect(performance.now() - from).toBeGreaterThan(250);
+    expect(other.told[0]).toContain('DNS questions a second');
+  });
+});

@@ -1,0 +1,107 @@
+/**
+ * How much work the requests of one sandbox may make: how many there are, how many HTTP/2 streams a client resets, how many bytes are
+ * unpacked to be searched. Requests and bytes above the budget wait for their turn, so a program is slowed down and never fails by it. Resets
+ * are no use to anybody: above the budget every HTTP/2 connection of the sandbox is closed, and for a while the gate offers HTTP/1.1 alone.
+ */
+
+import { Allowance, type Rate } from '../lib/allowance.ts';
+import { Slots } from '../lib/slots.ts';
+import { overBudget } from './entrance-budget.ts';
+import type { RareNotes } from './rare-notes.ts';
+
+const requests: Rate = { burst: 2048, perSecond: 512 };
+const resets: Rate = { burst: 256, perSecond: 32 };
+const unpackedBytes: Rate = { burst: 64 * 2 ** 20, perSecond: 32 * 2 ** 20 };
+/** Of a mebibyte each at most. */
+const mostHeld = 16;
+const calmMs = 10_000;
+
+export class RequestBudget {
+  readonly #notes: RareNotes;
+  readonly #requests = new Allowance(requests);
+  readonly #resets = new Allowance(resets);
+  readonly #unpacked = new Allowance(unpackedBytes);
+  readonly #held = new Slots(mostHeld);
+  readonly #unpacking = new Slots(1);
+  readonly #http2 = new Set<() => void>();
+  #calmUntilMs = 0;
+
+  constructor(notes: RareNotes) {
+    this.#notes = notes;
+  }
+
+  /** True: HTTP/2 is not offered. */
+  get isCalmed(): boolean {
+    return performance.now() < this.#calmUntilMs;
+  }
+
+  /** Resolves when it is this request's turn, or nobody waits for it any more. */
+  async request(gone?: AbortSignal): Promise<void> {
+    const waitMs = this.#requests.reserve();
+    if (waitMs === 0) return;
+    this.#notes.note(overBudget, `more than ${requests.perSecond} requests a second: the gate delays them`);
+    await pause(waitMs, gone);
+  }
+
+  /** A packed body is held until it was searched. Resolves when there is room; the result gives the room back. */
+  async hold(gone?: AbortSignal): Promise<() => void> {
+    const leave = await this.#held.take(gone);
+    gone?.addEventListener('abort', leave, { once: true });
+    return leave;
+  }
+
+  /** One body at a time: each takes a thread of the few that the whole process has. */
+  async unpack<T>(work: () => Promise<T>, gone?: AbortSignal): Promise<T> {
+    const leave = await this.#unpacking.take(gone);
+    try {
+      return await work();
+    } finally {
+      leave();
+    }
+  }
+
+  /** Resolves when more may be unpacked. */
+  async unpacked(bytes: number, gone?: AbortSignal): Promise<void> {
+    const waitMs = this.#unpacked.reserve(bytes);
+    if (waitMs === 0) return;
+    const megabytes = unpackedBytes.perSecond / 2 ** 20;
+    this.#notes.note(
+      overBudget,
+      `bodies unpack to more than ${megabytes} MiB a second: the gate delays them`,
+    );
+    await pause(waitMs, gone);
+  }
+
+  /** An HTTP/2 connection; `close` is called when the sandbox resets too many streams. Returns how to leave. */
+  http2(close: () => void): () => void {
+    this.#http2.add(close);
+    return () => void this.#http2.delete(close);
+  }
+
+  /** A client gave up a stream before it was answered. */
+  reset(): void {
+    if (this.#resets.take()) return;
+    this.#calmUntilMs = performance.now() + calmMs;
+    const closed = [...this.#http2];
+    this.#http2.clear();
+    for (const close of closed) close();
+    const seconds = calmMs / 1000;
+    this.#notes.note(
+      overBudget,
+      `more than ${resets.perSecond} HTTP/2 streams reset a second: the gate closes HTTP/2 for ${seconds} s`,
+    );
+  }
+}
+
+function pause(ms: number, gone?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer);
+      gone?.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    if (gone?.aborted === true) done();
+    else gone?.addEventListener('abort', done, { once: true });
+  });
+}
