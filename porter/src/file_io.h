@@ -19,7 +19,16 @@ enum {
   IO_BUFFER = 64 * 1024,
 };
 
-enum file_kind { KIND_FILE = 1, KIND_DIRECTORY = 2, KIND_LINK = 3, KIND_OTHER = 4, KIND_HARD_LINK = 5 };
+enum file_kind {
+  KIND_FILE = 1,
+  KIND_DIRECTORY = 2,
+  KIND_LINK = 3,
+  KIND_OTHER = 4,
+  /* Only in trees. */
+  KIND_HARD_LINK = 5,
+  KIND_SPARSE_FILE = 6,
+  KIND_UNSENT_FILE = 7,
+};
 
 enum file_kind kind_of(mode_t mode);
 /* By the directory's own word where it has one. */

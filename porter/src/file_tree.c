@@ -16,11 +16,26 @@ enum { SMALLEST_HOLE = 4096 };
 
 static uint64_t entries, others;
 
-static int open_root(struct reader *request) {
+/* What a host that knows of them asks for: files with holes as extents, and no more content than this. */
+static struct {
+  bool with_holes;
+  uint64_t file_most, most;
+} limits = {.file_most = UINT64_MAX, .most = UINT64_MAX};
+
+static bool read_limits(struct reader *request) {
+  if (reader_done(request)) return true;
+  uint32_t with_holes = read_u32(request);
+  limits.with_holes = with_holes == 1;
+  limits.file_most = read_u64(request);
+  limits.most = read_u64(request);
+  return reader_done(request) && with_holes <= 1;
+}
+
+static int open_root(struct reader *request, bool may_have_limits) {
   int failure;
   char *path = read_path(request, &failure);
   if (failure != 0) return -failure;
-  if (!reader_done(request)) return -EINVAL;
+  if (!(may_have_limits ? read_limits(request) : reader_done(request))) return -EINVAL;
   int fd = open(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
   return fd < 0 ? -errno : fd;
 }
@@ -80,6 +95,64 @@ static int get_file(int fd, const struct stat *st, size_t length) {
   }
 }
 
+static int put_extent(int fd, uint64_t from, uint64_t length) {
+  static uint8_t content[IO_BUFFER];
+  if (lseek(fd, (off_t)from, SEEK_SET) < 0) return errno;
+  io_put_u64(from);
+  io_put_u64(length);
+  while (length > 0) {
+    long got = read_fully(fd, content, length < sizeof content ? (size_t)length : sizeof content);
+    if (got < 0) return errno;
+    if (got == 0) return EBUSY;
+    io_put(content, (size_t)got);
+    length -= (uint64_t)got;
+  }
+  return 0;
+}
+
+/* Where the next hole begins, at most at `size`. A file system that knows no holes has data everywhere. */
+static uint64_t end_of_data(int fd, uint64_t from, uint64_t size) {
+  off_t hole = lseek(fd, (off_t)from, SEEK_HOLE);
+  return hole <= (off_t)from || (uint64_t)hole > size ? size : (uint64_t)hole;
+}
+
+/* Extents in order; the last one is empty and at the end. */
+static int get_sparse(int fd, const struct stat *st, size_t length) {
+  uint64_t size = (uint64_t)st->st_size;
+  put_record(KIND_SPARSE_FILE, st, size, length, "", 0);
+  for (uint64_t at = 0; at < size;) {
+    off_t data = lseek(fd, (off_t)at, SEEK_DATA);
+    /* ENXIO: nothing but a hole from here on. */
+    if (data < 0 && errno == ENXIO) break;
+    if (data < (off_t)at) data = (off_t)at;
+    if ((uint64_t)data >= size) break;
+    at = end_of_data(fd, (uint64_t)data, size);
+    int failure = put_extent(fd, (uint64_t)data, at - (uint64_t)data);
+    if (failure != 0) return failure;
+  }
+  io_put_u64(size);
+  io_put_u64(0);
+  return 0;
+}
+
+static bool has_holes(int fd, const struct stat *st) {
+  bool has = st->st_size > IO_BUFFER && end_of_data(fd, 0, (uint64_t)st->st_size) < (uint64_t)st->st_size;
+  /* The first byte may be in a hole: then the data ends where it begins. */
+  if (!has && st->st_size > IO_BUFFER) has = lseek(fd, 0, SEEK_DATA) != 0;
+  lseek(fd, 0, SEEK_SET);
+  return has;
+}
+
+static int get_file_within_limits(int fd, const struct stat *st, size_t length) {
+  uint64_t size = (uint64_t)st->st_size;
+  if (size > limits.file_most || size > limits.most) {
+    put_record(KIND_UNSENT_FILE, st, size, length, "", 0);
+    return 0;
+  }
+  limits.most -= size;
+  return limits.with_holes && has_holes(fd, st) ? get_sparse(fd, st, length) : get_file(fd, st, length);
+}
+
 static int get_below(int fd, int depth, size_t length);
 
 static bool is_passed_over(int failure) {
@@ -95,7 +168,7 @@ static int get_opened(int directory, const char *name, enum file_kind kind, int 
   bool is_same = fd >= 0 && fstat(fd, &st) == 0 && kind_of(st.st_mode) == kind;
   int failure = 0;
   if (!is_same || st.st_size > INT64_C(1) << 53) put_record(KIND_OTHER, &st, 0, length, "", 0);
-  else if (kind == KIND_FILE) failure = get_file(fd, &st, length);
+  else if (kind == KIND_FILE) failure = get_file_within_limits(fd, &st, length);
   else {
     put_record(kind, &st, 0, length, "", 0);
     return get_below(fd, depth + 1, length);
@@ -143,7 +216,7 @@ static int get_below(int fd, int depth, size_t length) {
 }
 
 int file_get_tree(struct reader *request, struct writer *result) {
-  int root = open_root(request);
+  int root = open_root(request, true);
   if (root < 0) return -root;
   int failure = get_below(root, 0, 0);
   if (failure != 0) {
@@ -368,7 +441,7 @@ static int set_directories(const struct later *later) {
 int file_put_tree(struct reader *request, struct writer *result) {
   static struct record record;
   struct later *last = NULL;
-  int root = open_root(request), failure = 0, taken;
+  int root = open_root(request, false), failure = 0, taken;
   if (root < 0) return -root;
   current.root = current.fd = root;
   while (failure == 0 && (taken = take_record(&record)) != 0) {

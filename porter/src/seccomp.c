@@ -17,6 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -33,6 +34,9 @@
 enum {
   X32_BIT = 0x40000000,
   IOPRIO_WHO_USER = 3,
+  SET_ID = S_ISUID | S_ISGID,
+  /* A call that opens takes its mode only with one of these. O_TMPFILE has the bit of O_DIRECTORY in it as well. */
+  MAKES_A_FILE = O_CREAT | (O_TMPFILE & ~O_DIRECTORY),
   NAMESPACES = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWCGROUP,
 };
 
@@ -50,9 +54,13 @@ enum {
   NR_fspick = 433,
   NR_pidfd_open = 434,
   NR_clone3 = 435,
+  NR_openat2 = 437,
   NR_pidfd_getfd = 438,
   NR_process_madvise = 440,
   NR_mount_setattr = 442,
+  NR_quotactl_fd = 443,
+  NR_fchmodat2 = 452,
+  NR_open_tree_attr = 467,
 };
 
 /* What a call leads to. The first three end there; the others look at arguments. */
@@ -70,6 +78,11 @@ enum place {
   SOCKET,
   FCNTL,
   IOCTL,
+  OPEN,
+  OPENAT,
+  SECOND_IS_MODE,
+  THIRD_IS_MODE,
+  FOURTH_IS_MODE,
   PLACES,
 };
 
@@ -101,6 +114,7 @@ static struct rule rules[] = {
     {NR_fsmount, EPERM_HERE},
     {NR_fspick, EPERM_HERE},
     {NR_mount_setattr, EPERM_HERE},
+    {NR_open_tree_attr, EPERM_HERE},
     {SYS_open_by_handle_at, EPERM_HERE},
     {SYS_kexec_load, EPERM_HERE},
     {SYS_kexec_file_load, EPERM_HERE},
@@ -112,12 +126,28 @@ static struct rule rules[] = {
     {SYS_reboot, EPERM_HERE},
     {SYS_acct, EPERM_HERE},
     {SYS_quotactl, EPERM_HERE},
+    {NR_quotactl_fd, EPERM_HERE},
     {NR_pidfd_getfd, EPERM_HERE},
     {NR_process_madvise, EPERM_HERE},
     /* Its flags are behind a pointer, which no filter can read; a C library that is told "no such call" uses clone. */
     {NR_clone3, ENOSYS_HERE},
     /* Takes a descriptor, which may stand for porter; programs that are told "no such call" use kill. */
     {NR_pidfd_send_signal, ENOSYS_HERE},
+    /* Its mode is behind a pointer; programs that are told "no such call" use openat. */
+    {NR_openat2, ENOSYS_HERE},
+    /* A file with a set-id bit in a folder of the host would give its owner's identity to whoever runs it there. mkdir and
+     * mkdirat are not here: the kernel ignores these bits in them, and `cp -r` passes them on. */
+    {SYS_fchmod, SECOND_IS_MODE},
+    {SYS_fchmodat, THIRD_IS_MODE},
+    {NR_fchmodat2, THIRD_IS_MODE},
+    {SYS_mknodat, THIRD_IS_MODE},
+    {SYS_openat, OPENAT},
+#if defined(__x86_64__)
+    {SYS_chmod, SECOND_IS_MODE},
+    {SYS_creat, SECOND_IS_MODE},
+    {SYS_mknod, SECOND_IS_MODE},
+    {SYS_open, OPEN},
+#endif
     {SYS_clone, CLONE},
     {SYS_socket, SOCKET},
     {SYS_fcntl, FCNTL},
@@ -144,7 +174,7 @@ static struct rule rules[] = {
     {SYS_setpgid, FIRST_IS_PORTER},
 };
 
-/* A conditional jump reaches 255 instructions. */
+/* A conditional jump reaches 255 instructions, and a jump of the tree may go from the first to the last. */
 enum { RULES = sizeof rules / sizeof *rules, MOST_INSTRUCTIONS = 250, UNSET = 0xFFFF };
 static struct sock_filter code[MOST_INSTRUCTIONS];
 static enum place targets[MOST_INSTRUCTIONS]; /* of jumps that are not filled in yet; PLACES for all others */
@@ -178,6 +208,31 @@ static void refuse_foreign_calls(void) {
 #if defined(__x86_64__)
   emit(BPF_JMP | BPF_JGE | BPF_K, X32_BIT, ENOSYS_HERE);
 #endif
+}
+
+static void refuse_set_id(enum place place, unsigned argument) {
+  at[place] = length;
+  load_argument(argument);
+  emit(BPF_JMP | BPF_JSET | BPF_K, SET_ID, EPERM_HERE);
+  emit(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, PLACES);
+}
+
+/* Without a file to make, the argument after the flags is whatever the register holds. */
+static void look_at_flags(enum place place, unsigned argument, enum place if_it_makes) {
+  at[place] = length;
+  load_argument(argument);
+  emit(BPF_JMP | BPF_JSET | BPF_K, MAKES_A_FILE, if_it_makes);
+  emit(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, PLACES);
+}
+
+static void look_at_modes(void) {
+  look_at_flags(OPENAT, 2, FOURTH_IS_MODE);
+#if defined(__x86_64__)
+  look_at_flags(OPEN, 1, THIRD_IS_MODE);
+#endif
+  refuse_set_id(FOURTH_IS_MODE, 3);
+  refuse_set_id(THIRD_IS_MODE, 2);
+  refuse_set_id(SECOND_IS_MODE, 1);
 }
 
 static void look_at_arguments(uint32_t porter) {
@@ -272,6 +327,7 @@ void seccomp_prepare(void) {
   refuse_foreign_calls();
   sort_rules();
   emit_tree(0, RULES);
+  look_at_modes();
   look_at_arguments((uint32_t)getpid());
   finish(FAMILY_HERE, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
   finish(EPERM_HERE, SECCOMP_RET_ERRNO | EPERM);

@@ -2,6 +2,8 @@
 #ifndef PORTER_VERSION_H
 #define PORTER_VERSION_H
 
-enum { PROTOCOL_MAJOR = 1, PROTOCOL_MINOR = 0 };
+enum { PROTOCOL_MAJOR = 1, PROTOCOL_MINOR = 1 };
+/* Feature bits of the greeting. */
+enum { FEATURE_TREE_LIMITS = 1 };
 
 #endif

@@ -10,10 +10,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import type { Progress } from '../lib/progress.ts';
-import { SallyportError } from '../protocol/errors.ts';
+import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import { label, ownedLabels } from '../protocol/labels.ts';
 import type { ImageEngine } from '../sandboxes/ports.ts';
 import { type ProgramEnd, type RunningProgram, saysDiskFull, startProgram } from './child-program.ts';
+import { requireRoom } from './free-space.ts';
 import { bootstrapProgress, mmdebstrapArguments, programIsThere } from './mmdebstrap.ts';
 import type { Recipe } from './recipe.ts';
 
@@ -48,6 +49,8 @@ export async function bootstrapRootfs(recipe: Recipe, options: BootstrapOptions)
       throw cancelled();
     } catch (error) {
       if (isAborted(signal)) throw cancelled(error);
+      // Of a full disk apt 3 says only that an index could not be fetched.
+      if (isSallyportError(error, 'image_build_failed')) await requireRoom(recipe.kind, [folder]);
       throw error;
     } finally {
       await program.stop();

@@ -35,6 +35,8 @@ const mostAtOnce = 32;
 export interface OperationSource {
   readonly link: PorterLink;
   readonly inputWindow: number;
+  /** False: a porter of before that knows no limits of trees. */
+  readonly hasTreeLimits: boolean;
   readonly reserveStream: () => number;
 }
 

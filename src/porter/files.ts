@@ -41,10 +41,19 @@ const writeFlag = { create: 1, truncate: 2, append: 4, exclusive: 8, atomic: 16,
 const maxPathBytes = 4096;
 const toTheEnd = 2n ** 64n - 1n;
 
+/** How much content a tree may have. Files beyond it come without, and say so (`isUnsent`). */
+export interface TreeLimits {
+  readonly fileBytes: number;
+  /** Of all files together, in the order in which they come. */
+  readonly totalBytes: number;
+}
+
 export class Files {
   readonly #operations: FileOperations;
+  readonly #hasTreeLimits: boolean;
 
   constructor(source: OperationSource) {
+    this.#hasTreeLimits = source.hasTreeLimits;
     this.#operations = new FileOperations(source);
   }
 
@@ -207,7 +216,10 @@ export class Files {
   }
 
   /** Everything below a directory, each directory before what is in it. */
-  async *getTree(path: SandboxPath, options: FileOptions = {}): AsyncGenerator<TreeEntry> {
+  async *getTree(
+    path: SandboxPath,
+    options: FileOptions & { readonly limits?: TreeLimits } = {},
+  ): AsyncGenerator<TreeEntry> {
     yield* decodeTree(await this.#startGetTree(path, options));
   }
 
@@ -226,9 +238,17 @@ export class Files {
     stream.trust(() => decoder.end());
   }
 
-  async #startGetTree(path: SandboxPath, options: FileOptions): Promise<FileStream> {
+  async #startGetTree(
+    path: SandboxPath,
+    options: FileOptions & { readonly limits?: TreeLimits },
+  ): Promise<FileStream> {
     const subject = { operation: 'get tree', path };
     const fields = new PayloadWriter().bytes(path);
+    if (this.#hasTreeLimits) {
+      const { limits } = options;
+      fields.u32(1).u64(limits === undefined ? toTheEnd : BigInt(limits.fileBytes));
+      fields.u64(limits === undefined ? toTheEnd : BigInt(limits.totalBytes));
+    }
     return await this.#operations.start(operation.getTree, subject, fields, options);
   }
 

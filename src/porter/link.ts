@@ -11,6 +11,7 @@ import { type Deferred, deferred } from '../lib/deferred.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import { encodeFrame, type Frame, FrameDecoder, frameType, maxPayloadBytes } from './frame.ts';
 import { connectionWindow, greeting, type PorterWelcome, readRefusal, readWelcome } from './greeting.ts';
+import { LoopShare } from './loop-share.ts';
 import { PayloadReader } from './payload.ts';
 import { violation } from './violation.ts';
 
@@ -64,16 +65,19 @@ export class PorterLink {
   #greeted = false;
   #nextPing = 0;
   #failure: SallyportError | undefined;
+  readonly #share = new LoopShare();
+  /** The rest of a chunk that took too long. */
+  #paused: Iterator<Frame> | undefined;
 
   private constructor(stream: Duplex, epoch: number) {
     this.#stream = stream;
     this.#epoch = epoch;
     this.closed = this.#closed.promise;
     this.#welcome.promise.catch(() => {});
-    stream.on('data', (chunk: Buffer) => this.#receive(chunk));
-    stream.on('error', (error) => this.fail(gone(error)));
-    stream.on('end', () => this.fail(gone()));
-    stream.on('close', () => this.fail(gone()));
+    stream.on('data', (chunk: Buffer) => this.#receive(this.#decoder.push(chunk)));
+    stream.on('error', (error) => this.#end(gone(error)));
+    stream.on('end', () => this.#end(gone()));
+    stream.on('close', () => this.#end(gone()));
   }
 
   static async open(
@@ -189,16 +193,43 @@ export class PorterLink {
     if (this.#failure === undefined && frames.length > 0) this.#stream.write(Buffer.concat(frames));
   }
 
-  #receive(chunk: Buffer): void {
-    if (this.#failure !== undefined) return;
+  /** Stops where its share of the loop is used up, and goes on when the others had their turn. */
+  #receive(frames: Iterator<Frame>, isLast = false): void {
+    this.#share.begin();
     try {
-      for (const frame of this.#decoder.push(chunk)) {
-        this.#dispatch(frame);
-        if (this.#failure !== undefined) return;
+      while (this.#failure === undefined) {
+        const { value, done } = frames.next();
+        if (done === true) return;
+        this.#dispatch(value);
+        if (!isLast && this.#share.isUsedUp()) {
+          this.#pause(frames);
+          return;
+        }
       }
     } catch (error) {
       this.fail(isSallyportError(error) ? error : violation('unreadable', error));
     }
+  }
+
+  /** The engine's stream is still read meanwhile; what comes waits in front of this link, and there is a bound to that. */
+  #pause(frames: Iterator<Frame>): void {
+    this.#paused = frames;
+    this.#stream.pause();
+    setImmediate(() => {
+      if (this.#paused !== frames) return;
+      this.#paused = undefined;
+      this.#share.renew();
+      this.#receive(frames);
+      if (this.#paused === undefined) this.#stream.resume();
+    });
+  }
+
+  /** Frames that arrived before the end count: a program's last output may be among them. */
+  #end(error: SallyportError): void {
+    const frames = this.#paused;
+    this.#paused = undefined;
+    if (frames !== undefined) this.#receive(frames, true);
+    this.fail(error);
   }
 
   #dispatch(frame: Frame): void {

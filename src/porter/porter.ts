@@ -50,6 +50,7 @@ export class Porter {
     link.onUnowned = (frame) => this.#onUnowned(frame);
     this.files = new Files({
       link,
+      hasTreeLimits: welcome.hasTreeLimits,
       inputWindow: welcome.inputWindow,
       reserveStream: () => this.reserveStream(),
     });

@@ -48,7 +48,7 @@ function decode(pieces: readonly Buffer[]): Item[] {
   for (const piece of pieces) {
     for (const event of decoder.push(piece)) {
       if (event.type === 'entry') items.push({ header: event.header, parts: [] });
-      else items.at(-1)?.parts.push(event.data);
+      else items.at(-1)?.parts.push(event.type === 'body' ? event.data : Buffer.alloc(event.bytes));
     }
   }
   decoder.end();
@@ -113,6 +113,40 @@ describe('tree records', () => {
     for (let length = 1; length < bytes.length; length++) {
       expect(() => decode([bytes.subarray(0, length)])).toThrow('breaks off');
     }
+  });
+});
+
+describe('a file that comes as extents', () => {
+  const sparse = (sizeBytes: number, ...extents: readonly (readonly [number, string])[]): Buffer => {
+    const header = encodeTreeHeader({ ...good, kind: 'file', sizeBytes });
+    header.writeUInt32LE(6, 0);
+    const parts = [...extents, [sizeBytes, ''] as const].map(([offset, text]) => {
+      const place = Buffer.alloc(16);
+      place.writeBigUInt64LE(BigInt(offset), 0);
+      place.writeBigUInt64LE(BigInt(text.length), 8);
+      return Buffer.concat([place, Buffer.from(text)]);
+    });
+    return Buffer.concat([header, ...parts]);
+  };
+
+  it('has zeros between them, after any chopping of the stream', () => {
+    const bytes = Buffer.concat([sparse(10, [2, 'ab'], [6, 'c']), sparse(3), encodeTreeHeader(good)]);
+    for (let cut = 0; cut <= bytes.length; cut++) {
+      expect(decode(chop(bytes, [cut])).map(({ content }) => content.toString('latin1'))).toEqual([
+        '\0\0ab\0\0c\0\0\0',
+        '\0\0\0',
+        '',
+      ]);
+    }
+  });
+
+  it.each([
+    ['goes back', sparse(10, [4, 'ab'], [2, 'c'])],
+    ['overlaps', sparse(10, [4, 'ab'], [5, 'c'])],
+    ['goes beyond the end', sparse(4, [3, 'ab'])],
+    ['is empty in the middle', sparse(10, [4, '']).subarray(0, -16)],
+  ])('is refused if one %s', (_name, bytes) => {
+    expect(() => decode([bytes])).toThrow(expect.objectContaining({ code: 'porter_protocol' }));
   });
 });
 

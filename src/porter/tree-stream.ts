@@ -1,5 +1,6 @@
 /** Trees as the callers of `Files` and both ends of the API see them: entries with a body, both ways. */
 
+import { Turns } from '../lib/turns.ts';
 import {
   encodeTreeHeader,
   isTreePath,
@@ -136,25 +137,39 @@ async function* withBody(header: TreeHeader, events: TreeEvents): AsyncGenerator
     yield { ...header, content, body: only(content) };
     return;
   }
-  let left = header.sizeBytes;
+  let left = header.isUnsent === true ? 0 : header.sizeBytes;
+  let isWanted = true;
   const read = async function* (): AsyncGenerator<Buffer> {
     while (left > 0) {
       const piece = events.ready() ?? (await events.next());
-      if (piece?.type !== 'body') return;
-      left -= piece.data.length;
-      yield piece.data;
+      if (piece === undefined || piece.type === 'entry') return;
+      left -= piece.type === 'hole' ? piece.bytes : piece.data.length;
+      if (piece.type === 'body') yield piece.data;
+      else if (isWanted) yield* zeros(piece.bytes, () => isWanted);
     }
   };
   const reading = read();
   yield { ...header, body: { [Symbol.asyncIterator]: () => reading } };
   // What was not read; the reader may have ended its own half.
+  isWanted = false;
   for await (const _ of reading);
   for await (const _ of read());
 }
 
+const zeroPiece = Buffer.alloc(1024 * 1024);
+
+/** Made as they are read. Nobody waits for them, so others get their turn in between. */
+async function* zeros(bytes: number, isWanted: () => boolean): AsyncGenerator<Buffer> {
+  const turns = new Turns();
+  for (let left = bytes; left > 0 && isWanted(); left -= zeroPiece.length) {
+    await turns.take();
+    yield left < zeroPiece.length ? zeroPiece.subarray(0, left) : zeroPiece;
+  }
+}
+
 /** Undefined: it is not all there yet, or comes in pieces. */
-function wholeBody({ kind, sizeBytes }: TreeHeader, events: TreeEvents): Buffer | undefined {
-  if (kind !== 'file' || sizeBytes === 0) return Buffer.alloc(0);
+function wholeBody({ kind, sizeBytes, isUnsent }: TreeHeader, events: TreeEvents): Buffer | undefined {
+  if (kind !== 'file' || sizeBytes === 0 || isUnsent === true) return Buffer.alloc(0);
   const first = events.peek();
   if (first?.type !== 'body' || first.data.length !== sizeBytes) return undefined;
   events.ready();

@@ -5,6 +5,7 @@ import { constants } from 'node:fs';
 import { open, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
 import { OpenFolder } from '../lib/open-folder.ts';
+import { SparseWriter } from '../lib/sparse-writer.ts';
 
 export async function writeHostFile(
   path: string,
@@ -20,7 +21,9 @@ export async function writeHostFile(
     const file = await open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
     try {
       try {
-        for await (const chunk of chunks) await file.writeFile(chunk);
+        const writer = new SparseWriter(file.fd);
+        for await (const chunk of chunks) await writer.write(chunk);
+        writer.end();
         await file.chmod(mode);
       } finally {
         await file.close();

@@ -13,17 +13,17 @@ import {
   closeSync,
   constants,
   fchmodSync,
+  ftruncateSync,
   futimesSync,
   lutimesSync,
   mkdirSync,
   openSync,
   symlinkSync,
   unlinkSync,
-  write,
   writeSync,
 } from 'node:fs';
-import { promisify } from 'node:util';
 import { OpenFolder } from '../lib/open-folder.ts';
+import { SparseWriter } from '../lib/sparse-writer.ts';
 import { mostTreeEntries } from '../porter/tree-records.ts';
 import type { TreeEntry } from '../porter/tree-stream.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
@@ -38,7 +38,6 @@ export interface WrittenTree {
   readonly skipped: readonly SkippedEntry[];
 }
 
-const writeAsync = promisify(write);
 const mostSkippedShown = 1000;
 const mostReplacements = 100;
 const smallBytes = 256 * 1024;
@@ -76,6 +75,7 @@ export async function writeTree(root: string, entries: AsyncIterable<TreeEntry>)
 /** Why it was left out, if it was. */
 async function writeEntry(folders: Folders, path: string, entry: TreeEntry): Promise<string | undefined> {
   if (entry.kind === 'other') return 'it is neither file, folder nor link';
+  if (entry.isUnsent === true) return 'its content was not sent';
   try {
     switch (entry.kind) {
       case 'directory':
@@ -105,18 +105,24 @@ function writeLink(at: Buffer, { target, mtimeNs }: TreeEntry): void {
 async function writeFile(at: Buffer, { body, mode, mtimeNs, sizeBytes }: TreeEntry): Promise<void> {
   const fd = inPlaceOf(at, () => openSync(at, fileFlags, mode & 0o777));
   try {
-    for await (const chunk of body) {
-      for (let done = 0; done < chunk.length; ) {
-        if (sizeBytes <= smallBytes) done += writeSync(fd, chunk, done);
-        else done += (await writeAsync(fd, chunk, done)).bytesWritten;
+    if (sizeBytes <= smallBytes) {
+      for await (const chunk of body) {
+        for (let done = 0; done < chunk.length; ) done += writeSync(fd, chunk, done);
       }
-    }
+    } else await writeLarge(fd, body, sizeBytes);
     fchmodSync(fd, mode & 0o777);
     const time = secondsOf(mtimeNs);
     if (time !== undefined) futimesSync(fd, time, time);
   } finally {
     closeSync(fd);
   }
+}
+
+async function writeLarge(fd: number, body: AsyncIterable<Buffer>, sizeBytes: number): Promise<void> {
+  // A size that no file has here is refused before anything of it is made.
+  ftruncateSync(fd, sizeBytes);
+  const writer = new SparseWriter(fd);
+  for await (const chunk of body) await writer.write(chunk);
 }
 
 /** Makes what is not there; whatever has the name is taken away, unless it is a folder. */

@@ -4,9 +4,10 @@
  */
 
 import { readdirSync, readFileSync, renameSync } from 'node:fs';
-import { open, rename, rm, writeFile } from 'node:fs/promises';
+import { open, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { removeTree } from '../lib/remove-tree.ts';
 import { isSandboxId, type SandboxId } from '../protocol/ids.ts';
 import { sandboxStates } from '../protocol/states.ts';
 import type { Manifest, SandboxRecord } from '../sandboxes/records.ts';
@@ -79,7 +80,7 @@ export class Records {
   async load(onBroken: (broken: BrokenRecord) => void): Promise<SandboxRecord[]> {
     const records: SandboxRecord[] = [];
     for (const name of this.#names()) {
-      if (name.endsWith(removedMark)) await rm(join(this.#folder, name), { recursive: true, force: true });
+      if (name.endsWith(removedMark)) await removeTree(join(this.#folder, name));
       if (!isSandboxId(name)) continue;
       const record = this.#loadOne(name, onBroken);
       if (record) records.push(record);
@@ -129,9 +130,9 @@ export class Records {
     this.#known.delete(id);
     const doomed = `${folder}${removedMark}`;
     try {
-      await rm(doomed, { recursive: true, force: true });
+      await removeTree(doomed);
       await rename(folder, doomed);
-      await rm(doomed, { recursive: true, force: true });
+      await removeTree(doomed);
     } catch (cause) {
       if (errno(cause) !== 'ENOENT') throw stateFailure('removing what is kept of a sandbox', folder, cause);
     }

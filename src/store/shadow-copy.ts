@@ -4,8 +4,9 @@
  */
 
 import { constants } from 'node:fs';
-import { chmod, lchown, mkdir, open, rm, symlink, utimes } from 'node:fs/promises';
+import { chmod, lchown, mkdir, open, symlink, utimes } from 'node:fs/promises';
 import { type HostEntry, joinPath } from '../lib/host-tree.ts';
+import { removeTree } from '../lib/remove-tree.ts';
 import type { BoxUser } from '../protocol/box.ts';
 import { isSallyportError } from '../protocol/errors.ts';
 import { stateFailure } from './state-failure.ts';
@@ -22,7 +23,7 @@ export async function writeShadow(
     if (process.getuid?.() === 0) await lchown(path, owner.uid, owner.gid);
   };
   try {
-    await rm(folder, { recursive: true, force: true });
+    await removeTree(folder);
     await mkdir(folder, { recursive: true, mode: folderMode });
     await own(root);
     for await (const entry of entries) {

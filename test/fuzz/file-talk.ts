@@ -146,8 +146,13 @@ export class FileTalk implements Talk {
           .u32((mode() | most) >>> 0)
           .end();
       }
+      case operation.getTree: {
+        writer.bytes(random.chance(3) ? this.#path() : '/play');
+        if (random.chance(3)) return writer.end();
+        writer.u32(random.chance(8) ? random.number() : 1);
+        return writer.u64(BigInt(random.number())).u64(BigInt(random.number())).end();
+      }
       case operation.putTree:
-      case operation.getTree:
         return writer.bytes(random.chance(3) ? this.#path() : '/play').end();
       default:
         return writer.bytes(this.#path()).end();

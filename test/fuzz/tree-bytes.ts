@@ -24,7 +24,26 @@ function record(random: Random): Buffer {
     sizeBytes: random.chance(40) ? random.number() : body.length,
     target: Buffer.from(targetOf(random, kind)),
   };
+  if (kind === 'file' && random.chance(5)) return sparse(random, header, body);
   const bytes = Buffer.concat([encodeTreeHeader(header), body]);
+  return random.chance(15) ? random.mutate(bytes) : bytes;
+}
+
+/** As porter sends a file with a hole at its beginning, or one without its content. */
+function sparse(random: Random, header: PutHeader, body: Buffer): Buffer {
+  const hole = random.below(100_000);
+  const sizeBytes = hole + body.length;
+  const head = encodeTreeHeader({ ...header, sizeBytes });
+  const isUnsent = random.chance(4);
+  head.writeUInt32LE(isUnsent ? 7 : 6, 0);
+  if (isUnsent) return head;
+  const extents = Buffer.alloc(body.length === 0 ? 16 : 32);
+  if (body.length > 0) {
+    extents.writeBigUInt64LE(BigInt(hole), 0);
+    extents.writeBigUInt64LE(BigInt(body.length), 8);
+  }
+  extents.writeBigUInt64LE(BigInt(random.chance(20) ? random.number() : sizeBytes), extents.length - 16);
+  const bytes = Buffer.concat([head, extents.subarray(0, -16), body, extents.subarray(-16)]);
   return random.chance(15) ? random.mutate(bytes) : bytes;
 }
 

@@ -149,3 +149,48 @@ describe('a hostile porter', () => {
     }).rejects.toMatchObject({ code: 'porter_gone' });
   });
 });
+
+describe('[N22] a peer that sends more frames than the loop has time for', () => {
+  const notice = frame(frameType.notice, 0, new PayloadWriter().u32(1).u32(2).bytes('note').end());
+  const busy = (ms: number): void => {
+    const until = performance.now() + ms;
+    while (performance.now() < until);
+  };
+
+  it('leaves turns to everybody else, and every frame arrives in order', async () => {
+    const { porter, say } = await connected();
+    const seen: number[] = [];
+    let turns = 0;
+    porter.onNotice(() => {
+      busy(0.5);
+      seen.push(turns);
+    });
+    const count = (): void => {
+      turns++;
+      next = setImmediate(count);
+    };
+    let next = setImmediate(count);
+    say(Buffer.concat(Array.from({ length: 100 }, () => notice)));
+    while (seen.length < 100) await new Promise((resolve) => setImmediate(resolve));
+    clearImmediate(next);
+    expect(new Set(seen).size).toBeGreaterThan(5);
+    expect([...seen].sort((a, b) => a - b)).toEqual(seen);
+    porter.close();
+  });
+
+  it('has what came before the end of its stream taken, also when the loop had no time for it yet', async () => {
+    const { porter, stream, say } = await connected();
+    let seen = 0;
+    porter.onNotice(() => {
+      busy(0.5);
+      seen++;
+    });
+    say(Buffer.concat(Array.from({ length: 100 }, () => notice)));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(seen).toBeGreaterThan(0);
+    expect(seen).toBeLessThan(100);
+    stream.destroy();
+    expect(await porter.closed).toMatchObject({ code: 'porter_gone' });
+    expect(seen).toBe(100);
+  });
+});

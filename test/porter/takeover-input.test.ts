@@ -76,7 +76,7 @@ it.each([
   );
   exec.result.catch(() => {});
   void exec.write(Buffer.alloc(window)).catch(() => {});
-  await new Promise((resolve) => setImmediate(resolve));
+  await expect.poll(input).toBeGreaterThanOrEqual(8000);
   expect(input()).toBe(8000);
   porter.close();
 });

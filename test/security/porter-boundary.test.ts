@@ -75,8 +75,8 @@ const callsThatNameAProcess = [
   'read-memory',
   'ptrace',
 ];
-/** Docker's own profile has no process_vm_readv for anybody; its control is the test without an engine. */
-const refusedByTheEngine = EPERM;
+/** Up to Engine 20.10 Docker's own profile has no process_vm_readv for anybody; then its control is the test without an engine. */
+const perhapsRefusedByTheEngine = [0, EPERM];
 
 /** By the same program without a filter: on this machine, as root. */
 function callsOutside(): Findings {
@@ -156,10 +156,9 @@ describe('a program in a sandbox', () => {
     const onChild = await probe(porter, 'child');
     const onPorter = await probe(porter, '1');
     expect(Object.keys(onChild).length).toBeGreaterThan(20);
-    expect(onChild).toEqual({
-      ...Object.fromEntries(Object.keys(onChild).map((name) => [name, 0])),
-      'read-memory': refusedByTheEngine,
-    });
+    const { 'read-memory': readMemory, ...others } = onChild;
+    expect(perhapsRefusedByTheEngine).toContain(readMemory);
+    expect(others).toEqual(Object.fromEntries(Object.keys(others).map((name) => [name, 0])));
     expect(Object.keys(onPorter)).toEqual(Object.keys(onChild));
     for (const [name, errno] of Object.entries(onPorter)) {
       // EBADF: of writing to what could not be opened.

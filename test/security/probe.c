@@ -3,6 +3,7 @@
  * done). "probe 1" acts on the first process, "probe child" on a child of its own, where all of it is allowed; "probe calls
  * FOLDER" tries what names no process, each in a process of its own and with all that the call needs to be done for true,
  * so that the same program says outside of the sandbox what an unfiltered process may do.
+ * "probe modes FOLDER MODE" makes files of that mode in every way there is, each in a name of its own.
  * "probe hoard", "probe mount" and "probe mount-cgroup" are acts of their own.
  */
 #define _GNU_SOURCE
@@ -232,6 +233,80 @@ static void try_calls(void) {
   }
 }
 
+static unsigned mode;
+static char at[4096];
+
+static int plain_file(void) { return open(at, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600); }
+
+static long chmod_path(void) { return plain_file() < 0 ? -1 : syscall(SYS_fchmodat, AT_FDCWD, at, mode); }
+static long chmod_path_with_flags(void) { return plain_file() < 0 ? -1 : syscall(452, AT_FDCWD, at, mode, 0); }
+static long chmod_descriptor(void) { return syscall(SYS_fchmod, plain_file(), mode); }
+static long open_new(void) { return syscall(SYS_openat, AT_FDCWD, at, O_WRONLY | O_CREAT | O_EXCL, mode); }
+static long open_unnamed(void) { return syscall(SYS_openat, AT_FDCWD, folder, O_WRONLY | O_TMPFILE, mode); }
+/* The mode of a call that makes nothing is of no account. */
+static long open_there(void) { return plain_file() < 0 ? -1 : syscall(SYS_openat, AT_FDCWD, at, O_RDONLY, mode); }
+static long open_by_struct(void) {
+  uint64_t how[3] = {O_WRONLY | O_CREAT | O_EXCL, mode, 0};
+  return syscall(437, AT_FDCWD, at, how, sizeof how);
+}
+static long make_node(void) { return syscall(SYS_mknodat, AT_FDCWD, at, S_IFREG | mode, 0); }
+static long make_pipe(void) { return syscall(SYS_mknodat, AT_FDCWD, at, S_IFIFO | mode, 0); }
+static long make_folder(void) { return syscall(SYS_mkdirat, AT_FDCWD, at, mode); }
+static long chmod_folder(void) {
+  return syscall(SYS_mkdirat, AT_FDCWD, at, 0700) != 0 ? -1 : syscall(SYS_fchmodat, AT_FDCWD, at, mode);
+}
+
+#if defined(__x86_64__)
+static long chmod_old(void) { return plain_file() < 0 ? -1 : syscall(SYS_chmod, at, mode); }
+static long open_old(void) { return syscall(SYS_open, at, O_WRONLY | O_CREAT | O_EXCL, mode); }
+static long creat_old(void) { return syscall(SYS_creat, at, mode); }
+static long make_node_old(void) { return syscall(SYS_mknod, at, S_IFREG | mode, 0); }
+static long make_folder_old(void) { return syscall(SYS_mkdir, at, mode); }
+static long chmod_x32(void) { return plain_file() < 0 ? -1 : syscall(0x40000000 | SYS_chmod, at, mode); }
+/* chmod of the 32-bit table. This program is static, so its own data is at addresses of 32 bits. */
+static long chmod_i386(void) {
+  long result;
+  if (plain_file() < 0) return -1;
+  __asm__ volatile("int $0x80" : "=a"(result) : "a"(15), "b"(at), "c"(mode) : "memory", "r8", "r9", "r10", "r11");
+  errno = (int)-result;
+  return result < 0 ? -1 : 0;
+}
+#endif
+
+static const struct {
+  const char *name;
+  long (*act)(void);
+} modes[] = {
+    {"fchmodat", chmod_path},
+    {"fchmodat2", chmod_path_with_flags},
+    {"fchmod", chmod_descriptor},
+    {"openat", open_new},
+    {"openat-unnamed", open_unnamed},
+    {"openat-there", open_there},
+    {"openat2", open_by_struct},
+    {"mknodat", make_node},
+    {"mknodat-pipe", make_pipe},
+    {"mkdirat", make_folder},
+    {"fchmodat-folder", chmod_folder},
+#if defined(__x86_64__)
+    {"chmod", chmod_old},
+    {"open", open_old},
+    {"creat", creat_old},
+    {"mknod", make_node_old},
+    {"mkdir", make_folder_old},
+    {"x32-chmod", chmod_x32},
+    {"i386-chmod", chmod_i386},
+#endif
+};
+
+static void try_modes(void) {
+  umask(0);
+  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+    snprintf(at, sizeof at, "%s/%s-%o", folder, modes[i].name, mode);
+    tell(modes[i].name, modes[i].act());
+  }
+}
+
 /* The relay's socket: what porter says to a program inside that connects to it, in bytes before the end. */
 static void knock(void) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -268,6 +343,10 @@ int main(int argc, char **argv) {
   if (strcmp(argv[1], "calls") == 0) {
     folder = argc > 2 ? argv[2] : "/tmp";
     try_calls();
+  } else if (strcmp(argv[1], "modes") == 0) {
+    folder = argv[2];
+    mode = (unsigned)strtoul(argv[3], NULL, 8);
+    try_modes();
   } else if (strcmp(argv[1], "knock") == 0) knock();
   else if (strcmp(argv[1], "hoard") == 0) hoard(argv[2]);
   else if (strcmp(argv[1], "mount") == 0) return mount_one("tmpfs", NULL, NULL);

@@ -33,7 +33,7 @@ export async function keyringPrograms(folder: string): Promise<KeyringPrograms> 
   const root = join(folder, 'root');
   const bin = join(folder, 'bin');
   for (const each of [debs, root, bin]) await mkdir(each);
-  await run('apt-get', ['-q', 'download', ...packages], { cwd: debs });
+  await run('apt-get', ['-q', 'download', ...(await namesHere(packages))], { cwd: debs });
   for (const deb of await readdir(debs)) await run('dpkg-deb', ['-x', join(debs, deb), root]);
   const libraries = (
     await Promise.all(
@@ -55,6 +55,13 @@ export async function keyringPrograms(folder: string): Promise<KeyringPrograms> 
     await chmod(join(bin, name), 0o755);
   }
   return { bin, folder, said: () => readFile(calls, 'utf8') };
+}
+
+/** Since Debian 13 the name of some libraries ends in `t64`. */
+async function namesHere(names: readonly string[]): Promise<string[]> {
+  const { stdout } = await run('apt-cache', ['pkgnames', 'lib'], { maxBuffer: 64 << 20 });
+  const known = new Set(stdout.split('\n'));
+  return names.map((name) => (known.has(`${name}t64`) ? `${name}t64` : name));
 }
 
 export interface SessionBus {

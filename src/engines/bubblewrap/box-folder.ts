@@ -4,8 +4,9 @@
  */
 
 import { randomBytes } from 'node:crypto';
-import { chown, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { chown, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { removeTree } from '../../lib/remove-tree.ts';
 import type { BoxRequest } from '../../protocol/box.ts';
 import { SallyportError } from '../../protocol/errors.ts';
 import type { BoxHome } from '../../sandboxes/ports.ts';
@@ -85,7 +86,7 @@ export class BoxFolders {
 
   /** Nothing of it may run any more. Links are removed, never followed. */
   async remove(id: string): Promise<void> {
-    await rm(this.pathOf(id), { recursive: true, force: true });
+    await removeTree(this.pathOf(id));
   }
 }
 

@@ -1,0 +1,38 @@
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { SparseWriter } from './sparse-writer.ts';
+
+async function written(chunks: readonly Buffer[]): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'sallyport-sparse-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, 'file');
+  const fd = openSync(path, 'wx');
+  const writer = new SparseWriter(fd);
+  for (const chunk of chunks) await writer.write(chunk);
+  writer.end();
+  closeSync(fd);
+  return path;
+}
+
+const data = Buffer.alloc(5000, 'x');
+const zeros = Buffer.alloc(100_000);
+
+it.each([
+  ['data, zeros, data', [data, zeros, data]],
+  ['zeros at the end', [data, zeros]],
+  ['nothing but zeros', [zeros, zeros]],
+  ['zeros that are too few for a hole', [data, Buffer.alloc(10), data]],
+  ['a last byte after zeros', [Buffer.concat([zeros, Buffer.from('x')])]],
+  ['nothing', []],
+])('writes what it was given: %s', async (_, chunks) => {
+  expect(readFileSync(await written(chunks)).equals(Buffer.concat(chunks))).toBe(true);
+});
+
+it('takes no room on the disk for zeros, and takes it for data', async () => {
+  const many = (piece: Buffer): readonly Buffer[] => Array.from({ length: 1000 }, () => piece);
+  const used = (path: string): number => statSync(path).blocks * 512;
+  expect(used(await written(many(zeros)))).toBeLessThan(1_000_000);
+  expect(used(await written(many(Buffer.alloc(zeros.length, 'x'))))).toBeGreaterThan(90_000_000);
+});

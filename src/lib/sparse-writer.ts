@@ -1,0 +1,50 @@
+/**
+ * Writes a file from its beginning and leaves holes where there are only zeros: a file with holes from inside a sandbox
+ * would fill the disk of this machine.
+ */
+
+import { ftruncateSync, write } from 'node:fs';
+import { promisify } from 'node:util';
+
+const writeAsync = promisify(write);
+/** A block of most file systems; what is smaller is not worth a hole. */
+const smallestHoleBytes = 4096;
+const zeros = Buffer.alloc(64 * 1024);
+
+export class SparseWriter {
+  readonly #fd: number;
+  #at = 0;
+  #endsInHole = false;
+
+  /** `fd`: of an empty file, which stays the caller's to close. */
+  constructor(fd: number) {
+    this.#fd = fd;
+  }
+
+  async write(chunk: Uint8Array): Promise<void> {
+    this.#endsInHole = isHole(chunk);
+    if (this.#endsInHole) {
+      this.#at += chunk.length;
+      return;
+    }
+    for (let done = 0; done < chunk.length; ) {
+      const { bytesWritten } = await writeAsync(this.#fd, chunk, done, chunk.length - done, this.#at);
+      done += bytesWritten;
+      this.#at += bytesWritten;
+    }
+  }
+
+  /** Gives the file its size, where it ends in a hole. */
+  end(): void {
+    if (this.#endsInHole) ftruncateSync(this.#fd, this.#at);
+  }
+}
+
+function isHole(chunk: Uint8Array): boolean {
+  if (chunk.length < smallestHoleBytes) return false;
+  for (let from = 0; from < chunk.length; from += zeros.length) {
+    const piece = chunk.subarray(from, from + zeros.length);
+    if (zeros.compare(piece, 0, piece.length, 0, piece.length) !== 0) return false;
+  }
+  return true;
+}
