@@ -19,6 +19,16 @@ const rules = [
     allowed: (path) => path.startsWith('src/cli/'),
   },
   {
+    name: 'the command line writes only in src/cli/output.ts, which makes harmless what others wrote',
+    pattern: /\bprocess\.std(out|err)\.write\(|\bconsole\.\w+\(/,
+    allowed: (path) => path === 'src/cli/output.ts' || path === 'src/daemon/main.ts',
+  },
+  {
+    name: 'raw bytes go to a terminal only where they are of the command that the user runs (foreground.ts)',
+    pattern: /\bpump\((?!shownContent)[^;]*process\.std(out|err)\)/,
+    allowed: (path) => /^src\/cli\/(foreground|commands\/(attach|logs|daemon|diff))\.ts$/.test(path),
+  },
+  {
     name: 'child_process only where DESIGN allows it',
     pattern: /['"](node:)?child_process['"]/,
     allowed: (path) =>

@@ -2,6 +2,7 @@
 
 import { once } from 'node:events';
 import { createInterface } from 'node:readline/promises';
+import { harmless } from './harmless.ts';
 
 export async function askYesNo(question: string, signal: AbortSignal): Promise<boolean> {
   return /^y(es)?$/i.test(await askLine(`${question} [y/N] `, signal));
@@ -13,7 +14,7 @@ export async function askLine(question: string, signal: AbortSignal): Promise<st
   const lines = createInterface({ input: process.stdin, output: process.stderr, terminal: false });
   try {
     const ended = once(lines, 'close').then(() => '');
-    const answer = await Promise.race([lines.question(`sally: ${question}`, { signal }), ended]);
+    const answer = await Promise.race([lines.question(harmless(`sally: ${question}`), { signal }), ended]);
     return answer.trim();
   } catch {
     return '';

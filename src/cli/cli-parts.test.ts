@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { SallyportError } from '../protocol/errors.ts';
 import type { ExecView } from '../protocol/views.ts';
 import { parsePlace, requirePlace } from './box-place.ts';
@@ -130,6 +130,50 @@ describe('signals', () => {
     desk.receive('SIGTERM');
     desk.receive('SIGPIPE');
     expect(codes).toEqual([143, 0]);
+  });
+});
+
+describe('the first signal', () => {
+  const desks = (): { readonly desk: SignalDesk; readonly codes: number[] } => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const codes: number[] = [];
+    return {
+      desk: new SignalDesk(((code: number) => void codes.push(code)) as (code: number) => never),
+      codes,
+    };
+  };
+
+  it.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+    ['SIGHUP', 129],
+  ] as const)('%s ends a verb that does not end by itself within a second', (signal, code) => {
+    const { desk, codes } = desks();
+    desk.receive(signal);
+    vi.advanceTimersByTime(999);
+    expect(codes).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(codes).toEqual([code]);
+    expect(desk.exitCode(130)).toBe(code);
+    expect(desk.exitCode(0)).toBe(0);
+  });
+
+  it('leaves a verb that cleans up ten seconds, and one that must finish all it takes', () => {
+    const cleaning = desks();
+    cleaning.desk.allowCleanUp();
+    cleaning.desk.receive('SIGINT');
+    vi.advanceTimersByTime(9_999);
+    expect(cleaning.codes).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(cleaning.codes).toEqual([130]);
+    const finishing = desks();
+    finishing.desk.receive('SIGINT');
+    finishing.desk.finish();
+    vi.advanceTimersByTime(60_000);
+    expect(finishing.codes).toEqual([]);
+    finishing.desk.receive('SIGINT');
+    expect(finishing.codes).toEqual([130]);
   });
 });
 

@@ -2,6 +2,7 @@
 
 import type { TaskState } from '../agents/fan-out.ts';
 import { formatSize } from '../lib/sizes.ts';
+import { harmless } from './harmless.ts';
 import { note } from './output.ts';
 import { printable, table } from './table.ts';
 
@@ -20,7 +21,7 @@ const longestTask = 40;
 
 export function fanOutView(stream: NodeJS.WriteStream = process.stderr): FanOutView {
   const done = (states: readonly TaskState[]): void => {
-    for (const line of rowsOf(states, performance.now())) stream.write(`${line}\n`);
+    for (const line of rowsOf(states, performance.now())) stream.write(`${harmless(line)}\n`);
     const count = (wanted: TaskState['state']): number =>
       states.filter(({ state }) => state === wanted).length;
     note(`${count('done')} done, ${count('failed')} failed, ${count('cancelled')} cancelled`);
@@ -47,7 +48,8 @@ function liveTable(stream: NodeJS.WriteStream, done: FanOutView['done']): FanOut
     // What does not fit could not be taken back: what runs comes first.
     const most = Math.max(3, (stream.rows || 24) - 2);
     const shown = rowsOf([...states].sort(byInterest), drawnAt).slice(0, most);
-    for (const line of shown) stream.write(`${line.slice(0, Math.max(20, (stream.columns || 80) - 1))}\n`);
+    for (const line of shown)
+      stream.write(`${harmless(line).slice(0, Math.max(20, (stream.columns || 80) - 1))}\n`);
     lines = shown.length;
     next = setTimeout(() => draw(states), tickMs);
   };

@@ -1,27 +1,61 @@
-/** What people and scripts see: results on stdout, everything else on stderr, every message with the same prefix. */
+/**
+ * What people and scripts see: results on stdout, everything else on stderr, every message with the same prefix.
+ *
+ * SECURITY: the one place of the command line that writes (scripts/bans.mjs). What others wrote is made harmless here: on stderr
+ * always, on stdout where it is a terminal. Only the output of the user's own command goes through as it is.
+ */
 
-import pc from 'picocolors';
+import { StringDecoder } from 'node:string_decoder';
 import { isSallyportError } from '../protocol/errors.ts';
+import { colours, harmless, harmlessJson, isPainted } from './harmless.ts';
 
 export function print(text: string): void {
-  process.stdout.write(`${text}\n`);
+  process.stdout.write(`${process.stdout.isTTY || isPainted(text) ? harmless(text) : text}\n`);
 }
 
 export function printJson(value: unknown): void {
-  print(JSON.stringify(value, null, 2));
+  process.stdout.write(`${harmlessJson(value)}\n`);
 }
 
 export function note(text: string): void {
-  process.stderr.write(`sally: ${text}\n`);
+  process.stderr.write(`${harmless(`sally: ${text}`)}\n`);
+}
+
+/** Without a line end, for what is typed after it. */
+export function prompt(text: string): void {
+  process.stderr.write(harmless(text));
+}
+
+/** What the user's own command has printed, as it is. */
+export function printOutput({ stdout, stderr }: { readonly stdout: string; readonly stderr: string }): void {
+  process.stdout.write(stdout);
+  process.stderr.write(stderr);
+}
+
+/** Content of a file for stdout: byte by byte into a pipe, and harmless on a terminal. */
+export async function* shownContent(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  if (!process.stdout.isTTY) {
+    yield* chunks;
+    return;
+  }
+  const decoder = new StringDecoder('utf8');
+  for await (const chunk of chunks) yield Buffer.from(harmless(decoder.write(chunk)));
+  yield Buffer.from(harmless(decoder.end()));
 }
 
 /** What failed, then what to do: at most three lines, whatever the error was. */
 export function describeError(error: unknown): string {
   if (!isSallyportError(error)) {
     const message = error instanceof Error ? error.message : String(error);
-    return `sally: ${pc.red('internal error')}: ${message}\nsally: this is a bug in Sallyport; SALLYPORT_DEBUG=1 shows where`;
+    return harmless(
+      `sally: ${colours.red('internal error')}: ${message}\nsally: this is a bug in Sallyport; SALLYPORT_DEBUG=1 shows where`,
+    );
   }
-  return `sally: ${error.message}\nsally: ${error.advice}`;
+  return harmless(`sally: ${error.message}\nsally: ${error.advice}`);
+}
+
+export function sayError(error: unknown): void {
+  process.stderr.write(`${describeError(error)}\n`);
 }
 
 export function printError(
@@ -30,10 +64,10 @@ export function printError(
 ): void {
   if (options.json && isSallyportError(error)) {
     const { code, kind, message, advice, details } = error;
-    process.stdout.write(`${JSON.stringify({ error: { code, kind, message, advice, details } }, null, 2)}\n`);
+    printJson({ error: { code, kind, message, advice, details } });
   }
-  process.stderr.write(`${describeError(error)}\n`);
-  if (options.debug && error instanceof Error) process.stderr.write(`${causeChain(error)}\n`);
+  sayError(error);
+  if (options.debug && error instanceof Error) process.stderr.write(`${harmless(causeChain(error))}\n`);
 }
 
 function causeChain(error: Error): string {

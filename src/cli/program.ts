@@ -2,8 +2,9 @@
 
 import { Command, CommanderError } from '@commander-js/extra-typings';
 import { packageInfo } from '../lib/package-root.ts';
-import type { CliContext } from './context.ts';
+import type { SignalDesk } from './context.ts';
 import { exitCode } from './exit-codes.ts';
+import { harmless } from './harmless.ts';
 import type { Registry, VerbKind } from './verbs/registry.ts';
 
 export interface CliRun {
@@ -13,7 +14,7 @@ export interface CliRun {
   readonly verbKind: () => VerbKind;
 }
 
-export function program(context: CliContext, register: (registry: Registry) => void): CliRun {
+export function program(context: SignalDesk, register: (registry: Registry) => void): CliRun {
   let code: number = exitCode.ok;
   let json = false;
   let kind: VerbKind = 'plain';
@@ -22,7 +23,7 @@ export function program(context: CliContext, register: (registry: Registry) => v
     .description('A sealed box with one door, in which to run AI agents and code you do not trust.')
     .version(packageInfo().version, '-V, --version')
     .exitOverride()
-    .configureOutput({ outputError: (text, write) => write(usageError(text)) })
+    .configureOutput({ outputError: (text, write) => write(harmless(usageError(text))) })
     .showHelpAfterError("(add --help to see how it's used)")
     .enablePositionalOptions();
 
@@ -32,6 +33,7 @@ export function program(context: CliContext, register: (registry: Registry) => v
     act: async (verb, work) => {
       kind = verb.kind ?? 'plain';
       json = verb.json === true;
+      if (kind === 'passThrough' || verb.cleansUp === true) context.allowCleanUp();
       code = await work();
     },
   };

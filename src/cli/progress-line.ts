@@ -2,6 +2,7 @@
 
 import pc from 'picocolors';
 import type { Progress, ProgressEvent } from '../lib/progress.ts';
+import { harmless } from './harmless.ts';
 
 export interface ProgressLine {
   readonly report: Progress;
@@ -20,7 +21,7 @@ export function progressLine(stream: NodeJS.WriteStream = process.stderr): Progr
     if (now - drawnAt < redrawMs) return;
     drawnAt = now;
     drawn = true;
-    const text = `${event.step}: ${event.message.replace(/\s+/g, ' ').trim()}`;
+    const text = harmless(`${event.step}: ${event.message.replace(/\s+/g, ' ').trim()}`);
     stream.write(`\r\x1b[2K${pc.dim(text.slice(0, Math.max(20, (stream.columns ?? 80) - 1)))}`);
   };
   const done = (): void => {
@@ -35,7 +36,7 @@ function plainProgress(stream: NodeJS.WriteStream): ProgressLine {
   const report = (event: ProgressEvent): void => {
     // A log wants what happens, not each percent of it.
     if (event.current !== undefined) return;
-    const text = `sally: ${event.step}: ${event.message.trim()}`;
+    const text = harmless(`sally: ${event.step}: ${event.message.trim()}`);
     if (text === last) return;
     last = text;
     stream.write(`${text}\n`);

@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { SallyportError } from '../protocol/errors.ts';
+import { prompt } from './output.ts';
 
 export async function readSecret(question: string, signal: AbortSignal): Promise<string> {
   const value = process.stdin.isTTY ? await ask(question, signal) : await text(process.stdin);
@@ -19,7 +20,7 @@ async function ask(question: string, signal: AbortSignal): Promise<string> {
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines = createInterface({ input: process.stdin, output: nowhere, terminal: true });
   // After the echo is off: somebody may be quick.
-  process.stderr.write(`sally: ${question} (not shown): `);
+  prompt(`sally: ${question} (not shown): `);
   try {
     const cancelled = new Promise<never>((_resolve, reject) => {
       lines.once('SIGINT', () => reject(new SallyportError('cancelled', 'nothing was set')));
@@ -28,6 +29,6 @@ async function ask(question: string, signal: AbortSignal): Promise<string> {
     return await Promise.race([lines.question('', { signal }), cancelled]);
   } finally {
     lines.close();
-    process.stderr.write('\n');
+    prompt('\n');
   }
 }

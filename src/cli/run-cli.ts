@@ -2,7 +2,7 @@
 
 import { readCliEnvironment } from './config.ts';
 import { SignalDesk } from './context.ts';
-import { exitCodeFor } from './exit-codes.ts';
+import { exitCode, exitCodeFor } from './exit-codes.ts';
 import { printError } from './output.ts';
 import { program } from './program.ts';
 import type { Registry } from './verbs/registry.ts';
@@ -17,9 +17,11 @@ export async function runCli(register: (registry: Registry) => void): Promise<vo
   });
   const run = program(desk, register);
   try {
-    process.exitCode = await run.main(process.argv.slice(2));
+    process.exitCode = desk.exitCode(await run.main(process.argv.slice(2)));
   } catch (error) {
     printError(error, { json: run.wantsJson(), debug: readCliEnvironment().debug });
-    process.exitCode = desk.interruption === 'SIGTERM' ? 143 : exitCodeFor(error, run.verbKind());
+    process.exitCode = desk.exitCode(
+      desk.interruption === undefined ? exitCodeFor(error, run.verbKind()) : exitCode.interrupted,
+    );
   }
 }

@@ -1,7 +1,7 @@
 /** One act on several sandboxes: each is tried, what fails is said, and then the whole has failed. */
 
 import { exitCode } from './exit-codes.ts';
-import { describeError, print } from './output.ts';
+import { print, sayError } from './output.ts';
 
 export async function onEach(boxes: readonly string[], act: (box: string) => Promise<void>): Promise<number> {
   const [only] = boxes;
@@ -13,7 +13,7 @@ export async function onEach(boxes: readonly string[], act: (box: string) => Pro
   const outcomes = await Promise.allSettled(boxes.map(act));
   for (const [index, outcome] of outcomes.entries()) {
     if (outcome.status === 'fulfilled') print(boxes[index] ?? '');
-    else process.stderr.write(`${describeError(outcome.reason)}\n`);
+    else sayError(outcome.reason);
   }
   return outcomes.every(({ status }) => status === 'fulfilled') ? exitCode.ok : exitCode.failed;
 }

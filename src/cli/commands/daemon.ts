@@ -13,7 +13,7 @@ import { engineClient, engineFolders, withEachEngine } from '../engine-clients.t
 import { exitCode } from '../exit-codes.ts';
 import { pump } from '../foreground.ts';
 import { LastLines } from '../last-lines.ts';
-import { print, printJson } from '../output.ts';
+import { print, printJson, shownContent } from '../output.ts';
 import { ago } from '../table.ts';
 import { daemonHealth, healthOf } from './version.ts';
 
@@ -155,8 +155,8 @@ export async function daemonLogs(
       advice: 'No daemon ran with this state folder; `sally daemon start` starts one.',
     });
   }
-  await pump(last.chunks(), process.stdout);
-  if (options.follow === true) await pump(grown(file, last.totalBytes, signal), process.stdout);
+  await pump(shownContent(last.chunks()), process.stdout);
+  if (options.follow === true) await pump(shownContent(grown(file, last.totalBytes, signal)), process.stdout);
   return signal.aborted ? exitCode.interrupted : exitCode.ok;
 }
 

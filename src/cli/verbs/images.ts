@@ -22,7 +22,7 @@ function registerLooking(image: ImageGroup, { context, act }: Registry): void {
     .option('--json', 'machine-readable output')
     .addHelpText('after', examples('sally image ls', 'sally image ls --json'))
     .action((options) =>
-      act(options, async () => {
+      act({ ...options, cleansUp: true }, async () => {
         const { imageLs } = await import('../commands/image.ts');
         return await imageLs(options, context);
       }),
@@ -35,7 +35,7 @@ function registerLooking(image: ImageGroup, { context, act }: Registry): void {
     .option('--json', 'machine-readable output')
     .addHelpText('after', examples('sally image why', 'sally image why ~/src/web --json'))
     .action((folder, options) =>
-      act(options, async () => {
+      act({ ...options, cleansUp: true }, async () => {
         const { imageWhy } = await import('../commands/image.ts');
         return await imageWhy(folder, options, context);
       }),
@@ -46,7 +46,7 @@ function registerLooking(image: ImageGroup, { context, act }: Registry): void {
     .argument('[folder]', folderWords)
     .addHelpText('after', examples('sally image log', 'sally image log ~/src/web'))
     .action((folder) =>
-      act({}, async () => {
+      act({ cleansUp: true }, async () => {
         const { imageLog } = await import('../commands/image.ts');
         return await imageLog(folder, context);
       }),
@@ -65,7 +65,7 @@ function registerBuilding(image: ImageGroup, { context, act }: Registry): void {
     .option('--json', 'machine-readable output')
     .addHelpText('after', examples('sally image build', 'sally image build ~/src/web --build-arg VERSION=3'))
     .action((folder, options) =>
-      act(options, async () => {
+      act({ ...options, cleansUp: true }, async () => {
         const { imageBuild } = await import('../commands/image.ts');
         return await imageBuild(folder, options, context);
       }),
@@ -80,7 +80,7 @@ function registerBuilding(image: ImageGroup, { context, act }: Registry): void {
     .option('--json', 'machine-readable output')
     .addHelpText('after', examples('sally image rebuild', 'sally image rebuild ~/src/web'))
     .action((folder, options) =>
-      act(options, async () => {
+      act({ ...options, cleansUp: true }, async () => {
         const { imageBuild } = await import('../commands/image.ts');
         return await imageBuild(folder, { ...options, rebuild: true }, context);
       }),
@@ -95,7 +95,7 @@ function registerRemoving(image: ImageGroup, { context, act }: Registry): void {
     .option('--dry-run', 'only say what would go, with its size')
     .addHelpText('after', examples('sally image rm sallyport-web:3f2a9c1b7d50'))
     .action((images, options) =>
-      act({}, async () => {
+      act({ cleansUp: true }, async () => {
         const { imageRm } = await import('../commands/image.ts');
         return await imageRm(images, options, context);
       }),
@@ -107,7 +107,7 @@ function registerRemoving(image: ImageGroup, { context, act }: Registry): void {
     .option('--json', 'machine-readable output')
     .addHelpText('after', examples('sally image prune --dry-run', 'sally image prune'))
     .action((options) =>
-      act(options, async () => {
+      act({ ...options, cleansUp: true }, async () => {
         const { imagePrune } = await import('../commands/image.ts');
         return await imagePrune(options, context);
       }),

@@ -20,7 +20,7 @@ Reads latest.json from SALLYPORT_RELEASES, a URL or a folder. There is no defaul
 ${examples('sally upgrade --check', 'SALLYPORT_RELEASES=/mnt/releases sally upgrade --check --json')}`,
     )
     .action((options) =>
-      act(options, async () => {
+      act({ ...options, cleansUp: true }, async () => {
         const { upgradeCommand } = await import('../commands/upgrade.ts');
         return await upgradeCommand(options, context);
       }),
@@ -44,7 +44,7 @@ Debian packages are kept and named. The private engine is kept while others use 
 ${examples('sally uninstall --dry-run', 'sally uninstall', 'sally uninstall --yes --purge')}`,
     )
     .action((options) =>
-      act(options, async () => {
+      act({ ...options, cleansUp: true }, async () => {
         const { uninstallCommand } = await import('../commands/uninstall.ts');
         return await uninstallCommand(options, context);
       }),

@@ -24,7 +24,7 @@ function registerSetup({ root, context, act }: Registry): void {
       examples('sally setup', 'sally setup --yes', 'sally setup --status --json', 'sally setup --stop'),
     )
     .action((options) =>
-      act(options, async () => {
+      act({ ...options, cleansUp: true }, async () => {
         const { setupCommand } = await import('../commands/setup.ts');
         return await setupCommand(options, context);
       }),
@@ -38,7 +38,7 @@ function registerSetup({ root, context, act }: Registry): void {
       examples('sally doctor', 'sally doctor --json | jq \'.checks[] | select(.status != "ok")\''),
     )
     .action((options) =>
-      act(options, async () => {
+      act({ ...options, cleansUp: true }, async () => {
         const { doctorCommand } = await import('../commands/doctor.ts');
         return await doctorCommand(options, context);
       }),
@@ -62,7 +62,7 @@ function registerImage({ root, context, act }: Registry): void {
       examples('sally image bootstrap', 'sally image bootstrap --offline', 'sally image bootstrap --json'),
     )
     .action((options) =>
-      act(options, async () => {
+      act({ ...options, cleansUp: true }, async () => {
         const { imageBootstrapCommand } = await import('../commands/image-bootstrap.ts');
         return await imageBootstrapCommand(options, context);
       }),
@@ -92,7 +92,7 @@ function registerProvision({ root, context, act }: Registry): void {
       ),
     )
     .action((what, options) =>
-      act(options, async () => {
+      act({ ...options, cleansUp: true }, async () => {
         const { provisionCommand } = await import('../commands/provision.ts');
         return await provisionCommand(what, options, context);
       }),
@@ -105,7 +105,7 @@ function registerFolder({ root, context, act }: Registry): void {
     .option('--json', 'machine-readable output')
     .addHelpText('after', examples('sally config', 'sally config --memory 1g', 'sally config --json'))
     .action((options) =>
-      act(options, async () => {
+      act({ ...options, cleansUp: true }, async () => {
         const { configCommand } = await import('../commands/config.ts');
         return await configCommand(options, context);
       }),
@@ -124,7 +124,7 @@ function registerFolder({ root, context, act }: Registry): void {
       ),
     )
     .action((command, options) =>
-      act(options, async () => {
+      act({ ...options, cleansUp: true }, async () => {
         const { evalCommand } = await import('../commands/eval.ts');
         return await evalCommand(command, options);
       }),
@@ -135,7 +135,7 @@ function registerFolder({ root, context, act }: Registry): void {
     .option('-f, --force', 'replace the one that is there')
     .addHelpText('after', examples('sally init'))
     .action((options) =>
-      act({}, async () => {
+      act({ cleansUp: true }, async () => {
         const { initCommand } = await import('../commands/init.ts');
         return await initCommand(options);
       }),
@@ -153,7 +153,7 @@ function registerFolder({ root, context, act }: Registry): void {
       ),
     )
     .action((shell) =>
-      act({}, async () => {
+      act({ cleansUp: true }, async () => {
         const { completionCommand } = await import('../commands/completion.ts');
         return completionCommand(shell);
       }),
@@ -164,7 +164,7 @@ function registerFolder({ root, context, act }: Registry): void {
     .allowUnknownOption()
     .passThroughOptions()
     .action((words) =>
-      act({}, async () => {
+      act({ cleansUp: true }, async () => {
         const { completeCommand } = await import('../commands/complete.ts');
         return await completeCommand(root, words);
       }),

@@ -10,7 +10,12 @@ export interface Registry {
   readonly root: Command;
   readonly context: CliContext;
   readonly act: (
-    verb: { readonly kind?: VerbKind; readonly json?: true | undefined },
+    verb: {
+      readonly kind?: VerbKind;
+      readonly json?: true | undefined;
+      /** It undoes on this machine what an interruption leaves half done, and gets the time for it. */
+      readonly cleansUp?: true;
+    },
     work: () => Promise<number>,
   ) => Promise<void>;
 }

@@ -1,0 +1,73 @@
+/** Nothing that others wrote reaches the terminal as something that it obeys. The same bytes in the user's own command do. */
+
+import { appendFile, mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { boxForAll, newFolder, sally } from '../support/cli.ts';
+import { hasTerminal, sallyOnTerminal } from '../support/terminal.ts';
+
+/** Sets the title of the window; C1 as UTF-8, DEL, and a change of the direction. */
+const title = '\x1b]0;owned\x07';
+const hostile = `${title}\u009b2J\x7f\u202e`;
+const box = boxForAll();
+
+const expectHarmless = (screen: string): void => {
+  expect(screen).not.toContain(title);
+  expect(screen).not.toMatch(/\u009b|\x7f|\u202e/);
+  expect(screen).toContain('owned');
+};
+
+describe.runIf(hasTerminal)('on a terminal', () => {
+  it('a project’s file, arguments and options are shown by their codes in errors', async () => {
+    const cwd = await newFolder();
+    await writeFile(join(cwd, 'sallyport.yaml'), `"${JSON.stringify(hostile).slice(1, -1)}": 1\n`);
+    const spec = await sallyOnTerminal(['create'], { cwd });
+    expect((await spec.result).code).toBe(2);
+    expectHarmless(spec.raw());
+    const argument = await sallyOnTerminal(['inspect', `no-${hostile}`]);
+    expect((await argument.result).code).not.toBe(0);
+    expectHarmless(argument.raw());
+    const option = await sallyOnTerminal([`--${hostile}`]);
+    expect((await option.result).code).toBe(2);
+    expectHarmless(option.raw());
+  });
+
+  it('names and contents of files of a sandbox are shown by their codes', async () => {
+    const name = box();
+    const make = `mkdir -p /tmp/t && cd /tmp/t && printf '%s\\n' "$1" > "x$1" && printf '%s\\n' "$1" > plain`;
+    expect((await sally(['exec', name, '--', 'sh', '-c', make, 'sh', hostile])).code).toBe(0);
+    for (const args of [
+      ['files', 'ls', `${name}:/tmp/t`],
+      ['files', 'cat', `${name}:/tmp/t/plain`],
+      ['files', 'cat', `${name}:/tmp/t/gone-${hostile}`],
+    ]) {
+      const shown = await sallyOnTerminal(args);
+      await shown.result;
+      expectHarmless(shown.raw());
+    }
+    // Into a pipe a file goes byte by byte, and a command's own output always does.
+    expect((await sally(['files', 'cat', `${name}:/tmp/t/plain`])).stdout).toBe(`${hostile}\n`);
+    const own = await sallyOnTerminal(['exec', name, '--', 'printf', '%s', hostile]);
+    await own.result;
+    expect(own.raw()).toContain(title);
+  });
+
+  it('lines of the daemon’s log are shown by their codes', async () => {
+    const folder = /^state +(.*)$/m.exec((await sally(['daemon', 'status'])).stdout)?.[1] ?? '';
+    await appendFile(join(folder, 'daemon.log'), `${hostile}\n`);
+    const shown = await sallyOnTerminal(['daemon', 'logs', '--tail', '20']);
+    await shown.result;
+    expectHarmless(shown.raw());
+    expect((await sally(['daemon', 'logs', '--tail', '20'])).stdout).toContain(hostile);
+  });
+});
+
+it('errors are harmless in a pipe as well, and JSON has the same value', async () => {
+  const cwd = await newFolder();
+  await mkdir(join(cwd, 'more'));
+  const plain = await sally(['inspect', `no-${hostile}`], { cwd });
+  expectHarmless(plain.stderr);
+  const { stdout } = await sally(['inspect', `no-${hostile}`]);
+  expect(stdout).not.toContain('\u202e');
+  expect(JSON.parse(stdout).error.message).toContain('\u202e');
+});
