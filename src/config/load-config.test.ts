@@ -113,8 +113,8 @@ describe('approval of a project file', () => {
     ['mounts: [{source: /srv, target: /x, writable: true}]', 'read and change /srv, at /x'],
     ['copies: [{source: /srv, target: /x}]', 'get a copy of /srv, at /x'],
     ['builtin_tools: [git]', 'use the folders of git in your home'],
-    ['limits: {memory: 5g}', 'use more memory than usual: 5.0 GiB'],
-    ['limits: {pids: 513}', 'use more pids than usual: 513'],
+    ['limits: {memory: 5g}', 'use more than usual: memory 5.0 GiB'],
+    ['limits: {pids: 513}', 'use more than usual: pids 513'],
     ['profile: standard', 'profile: standard'],
     ['runtime: runc', 'runtime: runc'],
     ['user: "5:5"', 'user: 5:5'],
@@ -127,6 +127,29 @@ describe('approval of a project file', () => {
       message: expect.stringContaining(line),
       advice: expect.stringContaining('SALLYPORT_APPROVE_PROJECT=1'),
     });
+  });
+
+  it('says everything that a service gets, in full length', async () => {
+    const long = 'x'.repeat(2000);
+    await write(`required_services:
+  - name: db
+    image: postgres
+    command: [postgres, -c, "shared_preload_libraries=${long}"]
+    envs: {POSTGRES_INITDB_ARGS: "--set a=b"}
+    limits: {memory: 8g, pids: 9}
+    healthcheck: {test: "curl evil.example", interval: 50ms}
+    post_start_on_primary: [[sh, -c, "id > /workspace/x"]]
+`);
+    const asked: ApprovalRequest[] = [];
+    await load({ ask: async (request) => asked.push(request) > 0 });
+    expect(asked[0]?.lines).toEqual([
+      `run the service db of the image postgres "postgres" "-c" "shared_preload_libraries=${long}"`,
+      'give the service db POSTGRES_INITDB_ARGS="--set a=b"',
+      'limit the service db to memory 8.0 GiB',
+      'limit the service db to pids 9',
+      'check the service db every 50ms by "curl evil.example"',
+      'run in the sandbox when db is healthy: "sh" "-c" "id > /workspace/x"',
+    ]);
   });
 
   it.each([

@@ -8,11 +8,13 @@
 
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../lib/canonical-json.ts';
+import { formatDuration } from '../lib/durations.ts';
 import { formatSize } from '../lib/sizes.ts';
 import { profiles } from '../policy/profiles.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import { parseSpec } from '../protocol/parse-spec.ts';
 import { writePort } from '../protocol/port-spec.ts';
+import type { ServiceSpec } from '../protocol/service-spec.ts';
 import type { EgressSpec, Spec } from '../protocol/spec.ts';
 import type { ProjectFile } from './project-file.ts';
 
@@ -32,7 +34,7 @@ const harmless: readonly string[] = ['envs', 'labels', 'network', 'workdir', 'id
 export function approvalRequest({ file, folder, spec }: ProjectFile): ApprovalRequest {
   const widening = wideningParts(parseSpec(spec));
   const fingerprint = createHash('sha256').update(canonicalJson({ folder, widening })).digest('hex');
-  const lines = Object.entries(widening).flatMap(([field, value]) => describe(field, value).map(printable));
+  const lines = Object.entries(widening).flatMap(([field, value]) => describe(field, value).map(escaped));
   return { file, folder, widens: lines.length > 0, fingerprint, lines };
 }
 
@@ -117,31 +119,48 @@ function describe(field: string, value: unknown): readonly string[] {
       );
     case 'required_services':
     case 'optional_services':
-      // SECURITY: without their variables, which may be secrets.
-      return (value as NonNullable<Spec['required_services']>).map(({ name, image, command }) =>
-        [
-          `run the service ${name} of the image ${image}`,
-          ...(command ?? []).map((part) => JSON.stringify(part)),
-        ].join(' '),
-      );
+      return (value as NonNullable<Spec['required_services']>).flatMap(serviceLines);
     case 'ports':
       return (value as NonNullable<Spec['ports']>).map(
         (port) => `listen on this machine: ${writePort(port)}`,
       );
     case 'limits':
-      return Object.entries(value as Readonly<Record<string, number>>).map(
-        ([key, number]) => `use more ${key} than usual: ${key === 'memory' ? formatSize(number) : number}`,
-      );
+      return limitWords(value as Limits).map((limit) => `use more than usual: ${limit}`);
     case 'egress':
       return egressLines(value as NonNullable<Spec['egress']>);
     case 'command':
-      return [
-        `start by itself: ${(value as readonly string[]).map((part) => JSON.stringify(part)).join(' ')}`,
-      ];
+      return [`start by itself: ${quoted(value as readonly string[])}`];
     default:
       return [`${field}: ${typeof value === 'string' ? value : JSON.stringify(value)}`];
   }
 }
+
+type Limits = Readonly<Record<string, number | undefined>>;
+
+const quoted = (argv: readonly string[]): string => argv.map((part) => JSON.stringify(part)).join(' ');
+
+function limitWords(limits: Limits): readonly string[] {
+  return Object.entries(limits).flatMap(([key, limit]) =>
+    limit === undefined ? [] : [`${key} ${key === 'memory' ? formatSize(limit) : limit}`],
+  );
+}
+
+/** Everything that a service gets: all of it runs, or decides how something runs. */
+function serviceLines(service: ServiceSpec): readonly string[] {
+  const { name, image, command = [], envs = {}, limits = {}, healthcheck: check } = service;
+  const { post_start_on_primary: hooks = [] } = service;
+  const every = check === undefined ? '' : ` every ${formatDuration(check.interval)}`;
+  return [
+    [`run the service ${name} of the image ${image}`, quoted(command)].join(' ').trimEnd(),
+    ...Object.entries(envs).map(([key, text]) => `give the service ${name} ${key}=${JSON.stringify(text)}`),
+    ...limitWords(limits).map((limit) => `limit the service ${name} to ${limit}`),
+    ...(check === undefined ? [] : [`check the service ${name}${every} by ${testWords(check.test)}`]),
+    ...hooks.map((hook) => `run in the sandbox when ${name} is healthy: ${quoted(hook)}`),
+  ];
+}
+
+const testWords = (test: string | readonly string[]): string =>
+  typeof test === 'string' ? JSON.stringify(test) : quoted(test);
 
 function egressLines(egress: EgressSpec) {
   const { mode = 'deny', allow = [], presets = [], credentials = [], upstream, upstream_secret } = egress;
@@ -157,9 +176,13 @@ function egressLines(egress: EgressSpec) {
 
 /** SECURITY: the text is of the file that is being judged; it must not move the cursor, hide or reorder what is shown. */
 export function printable(text: string): string {
-  const escaped = text.replace(
+  const whole = escaped(text);
+  return whole.length > 500 ? `${whole.slice(0, 500)}… (${whole.length} characters)` : whole;
+}
+
+/** The same in full length: nobody can approve what is cut off. */
+const escaped = (text: string): string =>
+  text.replace(
     /[\p{C}\p{Zl}\p{Zp}]/gu,
     (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`,
   );
-  return escaped.length > 500 ? `${escaped.slice(0, 500)}… (${escaped.length} characters)` : escaped;
-}
