@@ -355,7 +355,7 @@ describe('on the command line', () => {
     const refused = await sally(['create'], { cwd: folder });
     expect(refused.code).not.toBe(0);
     expect(refused.stderr).toContain(`run the service db of the image ${reference}`);
-    expect(refused.stderr).not.toContain('hunter2');
+    expect(refused.stderr).toContain('give the service db TOKEN="hunter2-hunter2"');
     removeAfterwards('with-services');
     expect(await sally(['create', '--approve'], { cwd: folder })).toMatchObject({ code: 0 });
     expect((await sally(['logs', 'with-services', '--service', 'db'])).stdout).toBe('hello from db\n');

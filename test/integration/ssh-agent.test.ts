@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chown, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Sandbox } from '../../src/sandboxes/sandbox.ts';
 import { newFolder } from '../support/cli.ts';
@@ -29,17 +29,26 @@ async function runInSandbox(
 const makeWithAgent = ({ make }: TestSandboxes, spec: { readonly runtime?: string } = {}): Promise<Sandbox> =>
   make({ spec: { name: 'agent', builtin_tools: ['git'], ...spec } });
 
-/** OpenSSH's programs of this machine with their libraries: the test image has none. */
+/**
+ * OpenSSH's programs of this machine, with their libraries and the loader that belongs to them: the test image has none,
+ * and may be of another release of Debian.
+ */
 async function bringPrograms(sandbox: Sandbox): Promise<Record<string, string>> {
   const files = await sandbox.files();
-  await files.mkdir('/tmp/ssh');
+  const bring = async (path: string): Promise<string> => {
+    const inside = `/tmp/ssh/lib/${basename(path)}`;
+    await files.write(inside, await readFile(path), { mode: 0o755 });
+    return inside;
+  };
+  await files.mkdir('/tmp/ssh/lib', { parents: true });
   for (const program of ['/usr/bin/ssh-add', '/usr/bin/ssh-keygen']) {
-    const libraries = execFileSync('ldd', [program], { encoding: 'utf8' }).matchAll(/=> (\/\S+)/g);
-    for (const path of [program, ...[...libraries].map((match) => match[1] ?? '')]) {
-      await files.write(`/tmp/ssh/${path.split('/').at(-1)}`, await readFile(path), { mode: 0o755 });
-    }
+    const needed = execFileSync('ldd', [program], { encoding: 'utf8' });
+    for (const [, library = ''] of needed.matchAll(/=> (\/\S+)/g)) await bring(library);
+    const loader = await bring(/^\s*(\/\S+)/m.exec(needed)?.[1] ?? '');
+    const line = `exec ${loader} --library-path /tmp/ssh/lib ${await bring(program)} "$@"`;
+    await files.write(`/tmp/ssh/${basename(program)}`, Buffer.from(`#!/bin/sh\n${line}\n`), { mode: 0o755 });
   }
-  return { PATH: '/tmp/ssh:/usr/bin:/bin', LD_LIBRARY_PATH: '/tmp/ssh' };
+  return { PATH: '/tmp/ssh:/usr/bin:/bin' };
 }
 
 /** What was said of the agent so far. */
