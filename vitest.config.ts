@@ -48,6 +48,8 @@ const onBothEngines = [
         'test/security/exec-battery.test.ts',
         'test/security/files.test.ts',
         'test/security/live-workspace.test.ts',
+        'test/security/own-program.test.ts',
+        'test/security/planted.test.ts',
         'test/security/sandbox-boundary.test.ts',
         'test/security/strict-profile.test.ts',
       ]

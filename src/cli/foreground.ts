@@ -11,6 +11,7 @@ import type { CliContext, Interruption } from './context.ts';
 import { DenialSummary } from './denial-summary.ts';
 import { exitCodeOf } from './exec-outcome.ts';
 import { exitCode } from './exit-codes.ts';
+import { printPlanted } from './planted-summary.ts';
 import type { SandboxCalls } from './sandbox-calls.ts';
 import { feedTerminal, ownTerminalSize } from './terminal.ts';
 
@@ -69,6 +70,7 @@ export async function runForeground(
       pump(running.stderr, process.stderr),
     ]);
     await denials?.print(options.ephemeral === true);
+    if (view.live === true) await printPlanted(calls, view.sandbox_id, { since: view.started_at });
     const code = interrupted.code() ?? exitCodeOf(ended);
     if (ended.state === 'refused' && code === exitCode.notFound) options.notThere?.();
     return code;

@@ -5,7 +5,7 @@ import { provideWorktree } from '../agents/git/worktree.ts';
 import { isSallyportError } from '../protocol/errors.ts';
 import type { SandboxView } from '../protocol/views.ts';
 import { Sandbox } from '../sdk/sandbox.ts';
-import { describeError, note } from './output.ts';
+import { note, sayError } from './output.ts';
 import type { SandboxCalls } from './sandbox-calls.ts';
 import { sayBrought } from './say-brought.ts';
 
@@ -30,7 +30,7 @@ export async function bringClone(calls: SandboxCalls, sandbox: string): Promise<
     const box = await Sandbox.connect(sandbox, { client: calls.client });
     sayBrought(box.name, await box.bringCommits(), (line) => note(line.replace('\t', ' ')));
   } catch (error) {
-    process.stderr.write(`${describeError(error)}\n`);
+    sayError(error);
   }
 }
 

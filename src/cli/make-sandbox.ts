@@ -25,8 +25,11 @@ export async function makeSandbox(
   options: {
     readonly approve?: boolean /** Others write to the terminal meanwhile. */;
     readonly quiet?: true;
+    /** False: where only a weaker engine is here, the caller decides. */
+    readonly asksEngine?: false;
   } = {},
 ): Promise<SandboxView> {
+  const withEngine = options.asksEngine === false ? withoutAsking : withChosenEngine;
   const body = await withEngine(context, () => withApproval(calls, given, options, context));
   if (options.quiet === true) return await create(calls, body, undefined, context);
   const line = progressLine();
@@ -77,7 +80,9 @@ async function made(
 }
 
 /** Where only a weaker engine is here, the user may choose it, once. */
-async function withEngine<T>(context: CliContext, work: () => Promise<T>): Promise<T> {
+const withoutAsking = async <T>(_context: CliContext, work: () => Promise<T>): Promise<T> => await work();
+
+async function withChosenEngine<T>(context: CliContext, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {

@@ -14,6 +14,7 @@ import type {
   SandboxView,
   StatsView,
   VerifyView,
+  WorkspaceScanView,
 } from '../protocol/views.ts';
 import { DaemonClient, segment } from '../sdk/client.ts';
 import { type ProgressLine, progressLine } from './progress-line.ts';
@@ -77,8 +78,12 @@ export class SandboxCalls {
     );
   }
 
-  async remove(box: string, query: { readonly force?: boolean; readonly wait?: boolean }): Promise<void> {
-    await this.#of(box, this.client.json('DELETE', one(box), { query }));
+  async remove(
+    box: string,
+    query: { readonly force?: boolean; readonly wait?: boolean },
+    cancel: Cancel = {},
+  ): Promise<void> {
+    await this.#of(box, this.client.json('DELETE', one(box), { query, ...cancel }));
   }
 
   async stats(box: string, cancel: Cancel = {}): Promise<StatsView> {
@@ -87,6 +92,13 @@ export class SandboxCalls {
 
   async verify(box: string, cancel: Cancel = {}): Promise<VerifyView> {
     return await this.#of(box, this.client.json<VerifyView>('GET', `${one(box)}/verify`, cancel));
+  }
+
+  async scan(box: string, cancel: Cancel = {}): Promise<WorkspaceScanView> {
+    return await this.#of(
+      box,
+      this.client.json<WorkspaceScanView>('GET', `${one(box)}/workspace-scan`, cancel),
+    );
   }
 
   async net(box: string, cancel: Cancel = {}): Promise<NetView> {

@@ -14,7 +14,7 @@ const facts: PlanFacts = {
   host: { uid: 1000, gid: 1001, platform: 'linux' },
   engine: { name: 'docker', rootless: false },
   freeUid: 64007,
-  places: { platform: 'linux', homes: ['/home/me'], stateDirs: [], engineSockets: [] },
+  places: { platform: 'linux', homes: ['/home/me'], stateDirs: [], engineSockets: [], programs: [] },
   mounts: [],
 };
 /** An empty folder, so that nothing but stubs protects it. */

@@ -15,6 +15,7 @@ import { type NoWorktree, type WorktreeLook, type WorktreeMounts, worktreeMounts
 import { decideLimits, memoryFolders, profileLabels } from './hardening.ts';
 import { plainPath } from './paths.ts';
 import { type ProfileName, profiles } from './profiles.ts';
+import { requireNoProgram } from './program-paths.ts';
 import { type Protection, protectWorkspace, type Stub, type WorkspaceLook } from './protected-paths.ts';
 import { requireFreeTargets, type Target, targetOf } from './targets.ts';
 import { type PlannedShadow, plannedShadows, type ToolFacts, toolSources } from './tool-sources.ts';
@@ -68,6 +69,8 @@ export interface BoxPlan {
   readonly worktreeDir?: string;
   /** What the host would execute and the sandbox may write to, by request. */
   readonly unprotected?: readonly string[];
+  /** Relative paths in a live workspace that hold Sallyport's own program. */
+  readonly programs?: readonly string[];
   readonly tmpfs: readonly BoxTmpfs[];
   readonly readOnlyRoot: boolean;
   readonly labels: Readonly<Record<string, string>>;
@@ -139,13 +142,18 @@ export function planBox(spec: Spec, facts: PlanFacts): BoxPlan {
       ...decided.notes,
       ...readonlyNotes(spec, sources, decided),
       ...unprotectedNotes(protection?.unprotected ?? []),
+      ...programNotes(protection?.programs ?? []),
       ...tools.notes,
       ...egress.notes,
       ...(worktree !== undefined && 'because' in worktree ? [worktreeNote(worktree)] : []),
     ],
     ...(protection === undefined
       ? {}
-      : { stubs: [...protection.stubs, ...(provided?.stubs ?? [])], unprotected: protection.unprotected }),
+      : {
+          stubs: [...protection.stubs, ...(provided?.stubs ?? [])],
+          unprotected: protection.unprotected,
+          programs: protection.programs,
+        }),
     ...(protection !== undefined &&
     provided !== undefined &&
     facts.worktree !== undefined &&
@@ -214,6 +222,9 @@ function judgedSources(spec: Spec, facts: PlanFacts): readonly Source[] {
   ];
   for (const source of sources) {
     requireAllowedSource(source.field, { ...source, writable: source.how === 'writable' }, facts.places);
+    // What of it a live workspace contains is held; a mount is writable as a whole.
+    if (source.how === 'writable' && source.field !== 'workspace.path')
+      requireNoProgram(source.field, source.real, facts.places.programs);
   }
   return sources;
 }
@@ -309,6 +320,14 @@ function unprotectedNotes(paths: readonly string[]): readonly UserNote[] {
   if (paths.length === 0) return [];
   const message = `writable inside by request, although the host executes what is there: ${paths.join(', ')}`;
   return [{ code: 'workspace_unprotected', message }];
+}
+
+function programNotes(paths: readonly string[]): readonly UserNote[] {
+  if (paths.length === 0) return [];
+  const shown = paths.slice(0, 5).join(', ');
+  const more = paths.length > 5 ? ` and ${paths.length - 5} more` : '';
+  const message = `read-only inside, because this machine runs sally from there: ${shown}${more}. An install inside cannot replace them; \`npm install --global sallyport\` and its sally leave the folder writable`;
+  return [{ code: 'program_held', message }];
 }
 
 /** A copy needs a place to write to that the strict profile's read-only root and its 64 MiB of /tmp do not have. */

@@ -25,7 +25,7 @@ const facts = (tools: readonly ToolFacts[]): PlanFacts => ({
   host: { uid: 1000, gid: 1000, platform: 'linux' },
   engine: { name: 'docker', rootless: false },
   freeUid: 64007,
-  places: { platform: 'linux', homes: [home], stateDirs: [], engineSockets: [] },
+  places: { platform: 'linux', homes: [home], stateDirs: [], engineSockets: [], programs: [] },
   mounts: [],
   tools,
 });

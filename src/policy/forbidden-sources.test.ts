@@ -6,12 +6,14 @@ const linux: HostPlaces = {
   homes: ['/home/me', '/var/lib/jenkins', '/export/home/far'],
   stateDirs: ['/home/me/.local/state/sallyport', '/srv/sally-state'],
   engineSockets: ['/srv/engines/one.socket', '/home/me/own/engine/docker.sock'],
+  programs: [],
 };
 const mac: HostPlaces = {
   platform: 'darwin',
   homes: ['/Users/me'],
   stateDirs: ['/Users/me/.local/state/sallyport'],
   engineSockets: ['/Users/me/.colima/default/docker.sock'],
+  programs: [],
 };
 
 const rule = (path: string, places: HostPlaces, writable = false): string | undefined =>

@@ -29,6 +29,8 @@ export interface HostPlaces {
   readonly stateDirs: readonly string[];
   /** Sockets of engines: the one in use, DOCKER_HOST's, the private engine's. */
   readonly engineSockets: readonly string[];
+  /** What runs this: Sallyport's package and Node's executable. */
+  readonly programs: readonly string[];
 }
 
 export interface SourceRefusal {

@@ -2,7 +2,13 @@ import { describe, expect, it } from 'vitest';
 import type { HostPlaces } from './forbidden-sources.ts';
 import { worktreeMounts } from './git-worktree.ts';
 
-const places: HostPlaces = { platform: 'linux', homes: ['/home/me'], stateDirs: [], engineSockets: [] };
+const places: HostPlaces = {
+  platform: 'linux',
+  homes: ['/home/me'],
+  stateDirs: [],
+  engineSockets: [],
+  programs: [],
+};
 const look = (commonDir: string) => ({
   commonDir,
   gitDir: `${commonDir}/worktrees/x`,

@@ -12,16 +12,44 @@ describe('what a host executes unasked', () => {
     '.g\u200cit/config',
     'sallyport.yaml',
     'a/Dockerfile.sallyport',
+    '.devcontainer.json',
+    'opencode.jsonc',
+    'lefthook-local.yml',
+    '.lefthook.toml',
+    'mise.local.toml',
+    'sub/x.code-workspace',
+    '.config/mise/config.toml',
+    '.yarn/releases/yarn.cjs',
+    '.hg/hgrc',
+    '.git./config',
+    'GIT~1/config',
+    '.vscode /tasks.json',
+    'VSCODE~1/tasks.json',
+    'MCP~1.JSO',
+    '.git::$INDEX_ALLOCATION/config',
+    '.Envrc. .',
   ])('is known by its name: %j', (path) => {
     expect(isProtected(path)).toBe(true);
   });
 
-  it.each(['src/main.ts', '.gitignore', 'git/hooks', 'package.json', '.github/workflows/ci.yml', 'a.envrc'])(
-    'is not %j',
-    (path) => {
-      expect(isProtected(path)).toBe(false);
-    },
-  );
+  it.each([
+    'src/main.ts',
+    '.gitignore',
+    'git/hooks',
+    'package.json',
+    'Makefile',
+    'AGENTS.md',
+    '.github/workflows/ci.yml',
+    'a.envrc',
+    'misery.txt',
+    'releases/x',
+    '.yarn/cache/x',
+    '.hg/store/data',
+    'legit~1',
+    'x~1.txt',
+  ])('is not %j', (path) => {
+    expect(isProtected(path)).toBe(false);
+  });
 
   it('has the repository itself as a part that no patch can hold', () => {
     expect(isGitPath(Buffer.from('sub/.git/HEAD'))).toBe(true);

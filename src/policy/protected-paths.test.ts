@@ -14,7 +14,12 @@ function protect(
   named: readonly string[] = [],
 ) {
   const { protect: more = [], unprotected = [] } = wish;
-  return protectWorkspace({ source: '/p', target: '/w' }, { protect: more, unprotected }, { found, named });
+  const executed = Object.keys(found).filter((name) => name.endsWith('.toml'));
+  return protectWorkspace(
+    { source: '/p', target: '/w' },
+    { protect: more, unprotected },
+    { found, named, executed },
+  );
 }
 
 const modes = (mounts: readonly { readonly target: string; readonly writable: boolean }[]) =>
@@ -74,6 +79,24 @@ describe('protectWorkspace', () => {
       '/w/mise.toml': 'ro',
     });
     expect(modes(protect({}).mounts)).not.toHaveProperty(['/w/.husky']);
+  });
+
+  it('keeps the root from becoming a git directory, and takes HEAD last because git then refuses that word', () => {
+    expect(stubbed(protect(repository).stubs).slice(0, 2)).toEqual(['/p/commondir', '/p/refs']);
+    const refs = { ...repository, refs: 'directory' } as const;
+    expect(modes(protect(refs).mounts)).toMatchObject({ '/w/commondir': 'ro', '/w/objects': 'ro' });
+    expect(modes(protect(refs).mounts)).not.toHaveProperty(['/w/refs']);
+    const both = { ...refs, objects: 'directory' } as const;
+    expect(modes(protect(both).mounts)).toMatchObject({ '/w/commondir': 'ro', '/w/HEAD': 'ro' });
+  });
+
+  it('refuses a root that git takes for a git directory, unless all is left writable', () => {
+    const bare = { HEAD: 'file', objects: 'directory', refs: 'directory' } as const;
+    for (const found of [bare, { ...bare, HEAD: 'symlink' }, { commondir: 'file' }] as const) {
+      expect(() => protect(found)).toThrow(refusal('workspace.path', 'mode: copy'));
+      expect(() => protect(found, { unprotected: ['all'] })).not.toThrow();
+    }
+    expect(() => protect({ HEAD: 'file', objects: 'directory' })).not.toThrow();
   });
 
   it('holds hooks and configuration that git was told of, with their parents as mount points', () => {

@@ -8,7 +8,10 @@
 
 import type { BoxMount } from '../protocol/box.ts';
 import { SallyportError } from '../protocol/errors.ts';
-import { projectNames, projectNamesIfThere } from './protected-names.ts';
+import { executedNames } from './executed-names.ts';
+import { type ProgramLook, programRules } from './program-paths.ts';
+import { foldedName, isExecutedPlace } from './protected-names.ts';
+import { rootGitNames, rootGitRules } from './root-git.ts';
 
 export type FoundKind = 'file' | 'directory' | 'symlink' | 'other';
 
@@ -17,6 +20,10 @@ export interface WorkspaceLook {
   readonly found: Readonly<Record<string, FoundKind>>;
   /** In the workspace, and named by git's configuration as hooks or as more configuration. */
   readonly named: readonly string[];
+  /** At the root, and executed by the host by a pattern of `executed-names.ts`. */
+  readonly executed?: readonly string[];
+  /** Of Sallyport's own program in it. */
+  readonly programs?: ProgramLook;
 }
 
 /** What is put on the host where there is nothing to mount on. A folder is empty, so that git does not see it. */
@@ -41,19 +48,24 @@ export interface Protection {
   readonly stubs: readonly Stub[];
   /** What would have been held and is not, by request. */
   readonly unprotected: readonly string[];
+  /** Of the mounts those that hold Sallyport's own program. */
+  readonly programs: readonly string[];
 }
 
-interface Rule {
+export interface Rule {
   readonly path: string;
   /** What to put there if it is missing; `leave`: then there is nothing to protect. */
   readonly missing: 'folder' | 'leave' | { readonly content: string };
 }
 
-const projectRules: readonly Rule[] = [
-  ...projectNames.map((path): Rule => ({ path, missing: 'folder' })),
-  // Planted anew they do nothing, because hooks are held and nobody trusts them yet.
-  ...projectNamesIfThere.map((path): Rule => ({ path, missing: 'leave' })),
-];
+/** Without those with `*`: which of them are there says `WorkspaceLook.executed`. */
+const projectRules: readonly Rule[] = executedNames
+  // Sallyport's own program may be links, which have rules of their own.
+  .filter(({ name }) => !name.includes('*') && !name.startsWith('node_modules/'))
+  // What is missing and gets no placeholder is reported when it appears (`planted-watch.ts`).
+  .map(
+    ({ name, missing }): Rule => ({ path: name, missing: missing === 'placeholder' ? 'folder' : 'leave' }),
+  );
 
 /** In a repository. `.git` itself is writable: the index, objects and references change with every commit. */
 const repositoryRules: readonly Rule[] = [
@@ -73,7 +85,7 @@ const notRepositoryRule: Rule = { path: '.git', missing: 'folder' };
 /** Relative paths that must be looked at before `protectWorkspace` can say anything. */
 export function pathsToLookAt(more: readonly string[]): readonly string[] {
   const rules = [...projectRules, ...repositoryRules, notRepositoryRule].map(({ path }) => path);
-  const all = [...rules, '.git/HEAD', ...more.map(relative)];
+  const all = [...rules, '.git/HEAD', ...rootGitNames, ...more.map(relative)];
   return [...new Set(all.flatMap((path) => [...ancestors(path), path]))];
 }
 
@@ -82,7 +94,15 @@ export function protectWorkspace(
   wish: ProtectionWish,
   look: WorkspaceLook,
 ): Protection {
-  const defaults = [...projectRules, ...gitRules(look)];
+  const isLeft = wish.unprotected.includes('all');
+  const programs = programRules(look.programs ?? { paths: [] }, look.found, isLeft);
+  const defaults = [
+    ...rootGitRules(look.found, isLeft),
+    ...programs,
+    ...projectRules,
+    ...(look.executed ?? []).map(leaveMissing),
+    ...gitRules(look),
+  ];
   const left = unprotectedOf(wish.unprotected, defaults);
   const isGitLeft = wish.unprotected.some((path) => path === 'all' || relative(path) === '.git');
   const rules = [
@@ -92,6 +112,8 @@ export function protectWorkspace(
   ];
   const held = new Map<string, Rule>();
   for (const rule of rules) {
+    // Also a link above it: nothing is there, so nothing has to be held.
+    if (rule.missing === 'leave' && look.found[rule.path] === undefined) continue;
     const isThere = kindAt(rule.path, look) !== undefined;
     if (isThere || rule.missing !== 'leave') held.set(rule.path, rule);
   }
@@ -119,6 +141,7 @@ export function protectWorkspace(
       ),
     ].sort((a, b) => depth(a.path) - depth(b.path)),
     unprotected: left,
+    programs: programs.map(({ path }) => path).filter((path) => !left.includes(path)),
   };
 }
 
@@ -174,7 +197,9 @@ function unprotectedOf(wish: readonly string[], defaults: readonly Rule[]): read
   if (wish.includes('all')) return known;
   const asked = wish.map(relative);
   const always = new Set([...projectRules, ...repositoryRules, notRepositoryRule].map(({ path }) => path));
-  const stray = asked.find((path) => !always.has(path));
+  const isKnown = (path: string): boolean =>
+    always.has(path) || rootGitNames.includes(path) || isExecutedPlace(path.split('/').map(foldedName));
+  const stray = asked.find((path) => !isKnown(path));
   if (stray !== undefined) {
     throw new SallyportError(
       'refused_by_policy',

@@ -330,6 +330,12 @@ export const errorRegistry = {
     summary: 'The sandbox has no copy of a folder, so there is nothing to compare or to bring back.',
     advice: 'In live mode git shows on the host what changed.',
   },
+  workspace_too_large: {
+    kind: 'conflict',
+    summary: 'More paths of a copied workspace changed than are compared.',
+    advice:
+      'Remove what is not needed inside, or copy single folders out with `sally cp`; `sally rm --force` removes the sandbox with its changes.',
+  },
   base_not_kept: {
     kind: 'not_found',
     summary: 'The content of a file as it was copied in is not kept.',

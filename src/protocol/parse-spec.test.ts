@@ -97,12 +97,12 @@ describe('parseSpec', () => {
     ['bad names of variables', { envs: many(100_000, 'k-') }],
     ['reserved labels', { labels: many(100_000, 'dev.sallyport.') }],
     ['mounts', { mounts: Array.from({ length: 100_000 }, () => ({})) }],
-  ])('refuses 100,000 %s in less than 100 ms of processor time', (_, value) => {
+  ])('refuses 100,000 %s in less than 300 ms of processor time', (_, value) => {
     refusal({ unknown: 1 });
     const before = process.cpuUsage();
     expect(refusal(value).message).toContain('has more than');
     const { user, system } = process.cpuUsage(before);
-    expect((user + system) / 1000).toBeLessThan(100);
+    expect((user + system) / 1000).toBeLessThan(300);
   });
 
   it('refuses what is nested without end', () => {

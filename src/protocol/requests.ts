@@ -24,6 +24,8 @@ export const createBody = z.strictObject({
     .string()
     .regex(/^[0-9a-f]{64}$/)
     .optional(),
+  /** Where the client itself runs from: read-only inside where a live workspace contains it. */
+  programs: z.array(z.string().startsWith('/').max(4095)).max(8).optional(),
 });
 export type CreateBody = z.infer<typeof createBody>;
 export type CreateInput = z.input<typeof createBody>;
@@ -93,7 +95,8 @@ export const shutdownBody = z.strictObject({
   keep: z.boolean().default(false),
 });
 
-const mode = z.number().int().min(0).max(0o7777);
+/** Without set-id bits, which nobody sets in a sandbox. */
+const mode = z.number().int().min(0).max(0o1777);
 /** As text, or as base64 where the name is no UTF-8. */
 const filePath = z.union([
   z.string().min(1).max(4095),

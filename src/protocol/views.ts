@@ -158,6 +158,8 @@ export const execView = z.strictObject({
   gated: z.literal(true).optional(),
   /** With it: what the sandbox was denied until then. */
   denied_before: z.array(deniedHost).optional(),
+  /** Only in the answer to its start: the workspace is live, and a scan says what was planted in it. */
+  live: z.literal(true).optional(),
 });
 export type ExecView = z.infer<typeof execView>;
 
@@ -218,6 +220,8 @@ const changeSide = z.strictObject({
   link_target_base64: z.string().optional(),
   /** Of a file before: whether its content is kept. */
   kept: z.boolean().optional(),
+  /** False: a file that is too large to compare. It has no hash, and may be as it was copied in. */
+  compared: z.literal(false).optional(),
 });
 
 export const changeView = z.strictObject({
@@ -262,6 +266,26 @@ export type VerifyCheck = z.infer<typeof verifyCheck>;
 
 export const verifyView = z.strictObject({ ok: z.boolean(), checks: z.array(verifyCheck) });
 export type VerifyView = z.infer<typeof verifyView>;
+
+/** What a scan of a live workspace found that programs of the host may execute. */
+export const workspaceScanView = z.strictObject({
+  /** False: the scan goes on, and this is what is known until now. */
+  finished: z.boolean(),
+  /** Why not everything was scanned. */
+  incomplete: z.string().optional(),
+  planted: z.array(
+    z.strictObject({
+      /** Relative to the workspace. */
+      path: z.string(),
+      kind: z.enum(['git directory', 'git pointer', 'git operation', 'invalid HEAD', 'name']),
+      /** Compared with the workspace when the sandbox was made. */
+      how: z.enum(['new', 'changed']),
+      found_at: time,
+      advice: z.string(),
+    }),
+  ),
+});
+export type WorkspaceScanView = z.infer<typeof workspaceScanView>;
 
 export const healthView = z.strictObject({
   version: z.string(),

@@ -45,7 +45,7 @@ export async function adoptSpec(
   if (!isReady) ports.closeAll();
   const { name } = record.spec;
   keeper.note({ spec: { ...spec, ...(name === undefined ? {} : { name }) } });
-  if (differences.some((field) => field.startsWith('egress'))) net.replace(egressAfter(record, spec));
+  if (differences.some((field) => field.startsWith('egress'))) await net.replace(egressAfter(record, spec));
   parts.timesChanged();
 }
 

@@ -16,6 +16,8 @@ export type Mark =
       /** Where its content is in the pack; absent: it is not kept. */
       readonly keptAt?: number;
     }
+  /** One that was too large to compare. Never in a baseline. */
+  | { readonly kind: 'large'; readonly mode: number; readonly sizeBytes: number }
   | { readonly kind: 'directory' }
   | { readonly kind: 'link'; readonly target: Buffer }
   /** Neither of these, or not to be read. Never in a baseline. */
@@ -26,6 +28,14 @@ export const mostKeptFileBytes = 8 * 2 ** 20;
 /** Of one sandbox, with what was kept before it was replaced. */
 export const mostKeptBytes = 512 * 2 ** 20;
 
+/**
+ * What one comparison reads at most, holes counted: a file without an end costs a program inside nothing. What does not fit
+ * is told as not compared.
+ */
+export const mostCompared = { fileBytes: 4 * 2 ** 30, totalBytes: 16 * 2 ** 30 };
+/** More changes than this are refused: the daemon keeps all of them in memory. */
+export const mostChanges = 500_000;
+
 /** A line of its own for each would be read faster by people, but there are many: so it is short. */
 export function writeMark(mark: Mark): string {
   switch (mark.kind) {
@@ -35,6 +45,7 @@ export function writeMark(mark: Mark): string {
       return 'd';
     case 'link':
       return `l ${mark.target.toString('base64')}`;
+    case 'large':
     case 'other':
       return '?';
   }

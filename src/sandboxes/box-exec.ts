@@ -17,7 +17,7 @@ import { capturedView, captureLimitBytes } from './captured-output.ts';
 import { describeEnd, endedEvent, failure, notStarted } from './exec-ending.ts';
 import { execView } from './exec-view.ts';
 import { InputRelay } from './input-relay.ts';
-import type { ExecLog, SandboxStore } from './ports.ts';
+import type { AuditLine, ExecLog, SandboxStore } from './ports.ts';
 import { Presence } from './presence.ts';
 import type { ExecRecord } from './records.ts';
 
@@ -110,11 +110,12 @@ export class BoxExec {
     return execView(this.#record);
   }
 
-  /** Written down, told, and only then sent. */
+  /** Recorded, audited, announced, and only then sent: what the audit cannot take, because the disk is full, does not run. */
   begin(porter: Porter, request: ExecRequest): void {
     const { store, checkpoint } = this.#world;
     store.saveExec(this.#record);
     checkpoint('exec.recorded');
+    this.#audit({ outcome: 'started' });
     store.events.append({
       type: 'exec.started',
       sandbox_id: this.#record.sandboxId,
@@ -359,23 +360,21 @@ export class BoxExec {
   }
 
   #writeDown(record: ExecRecord, outcome: string): boolean {
-    const { store, sandboxName, where, report } = this.#world;
+    const { store, report } = this.#world;
     try {
       store.saveExec(record);
       store.events.append(endedEvent(record));
-      store.audit({
-        sandbox: sandboxName,
-        exec: record.id,
-        argv: record.argv,
-        where,
-        reason: record.reason,
-        outcome,
-        durationMs: Math.round(performance.now() - this.#startedMs),
-      });
+      this.#audit({ outcome, durationMs: Math.round(performance.now() - this.#startedMs) });
       return true;
     } catch (error) {
       report(`write down how ${this.id} ended: ${outcome}`, error);
       return false;
     }
+  }
+
+  #audit(news: Pick<AuditLine, 'outcome' | 'durationMs'>): void {
+    const { store, sandboxName: sandbox, where } = this.#world;
+    const { id: exec, argv, reason } = this.#record;
+    store.audit({ sandbox, exec, argv, where, reason, ...news });
   }
 }

@@ -77,11 +77,11 @@ export class BoxKeeper {
     return this.#link;
   }
 
-  /** From a record in PENDING. */
-  async make(): Promise<void> {
+  /** From a record in PENDING. `beforeStart` is waited for before anything runs inside. */
+  async make(beforeStart: Promise<void>): Promise<void> {
     const { keeper, signal } = this.#parts;
     try {
-      this.#link = await materialise(this.#world, this.#materialisation());
+      this.#link = await materialise(this.#world, { ...this.#materialisation(), beforeStart });
       await this.#settleForListeners();
       this.#ready();
     } catch (error) {

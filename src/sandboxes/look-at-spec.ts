@@ -10,7 +10,7 @@ import type { ToolFacts } from '../policy/tool-sources.ts';
 import type { Spec } from '../protocol/spec.ts';
 import { CopyTree, type Listing } from './copy-tree.ts';
 import { pathFacts } from './path-facts.ts';
-import { lookAtWorkspace } from './workspace-look.ts';
+import { lookAtWorkspace, type WorkspaceKnown } from './workspace-look.ts';
 
 export type Looked = Pick<
   PlanFacts,
@@ -18,7 +18,7 @@ export type Looked = Pick<
 >;
 
 /** `home`: the user's, where the folders of built-in tools are. */
-export async function lookAtSpec(spec: Spec, home: string): Promise<Looked> {
+export async function lookAtSpec(spec: Spec, home: string, known: WorkspaceKnown): Promise<Looked> {
   const { workspace, mounts = [], copies = [], builtin_tools: tools = [] } = spec;
   const sources = (field: string, entries: readonly { readonly source: string }[]) =>
     Promise.all(entries.map(({ source }, index) => pathFacts(`${field}.${index}.source`, source)));
@@ -26,7 +26,7 @@ export async function lookAtSpec(spec: Spec, home: string): Promise<Looked> {
     mounts: await sources('mounts', mounts),
     copies: await sources('copies', copies),
     tools: await Promise.all(wantedMounts(tools).map(({ id, source }) => toolFacts(id, home, source))),
-    ...(workspace === undefined ? {} : await lookAtWorkspace(workspace)),
+    ...(workspace === undefined ? {} : await lookAtWorkspace(workspace, known)),
   };
 }
 

@@ -32,6 +32,8 @@ export interface Materialisation {
   readonly services: BoxServices;
   readonly tell: Tell;
   readonly signal: AbortSignal;
+  /** Waited for before anything runs inside. */
+  readonly beforeStart?: Promise<void>;
 }
 
 export async function materialise(world: SandboxWorld, work: Materialisation): Promise<BoxLink> {
@@ -101,6 +103,7 @@ async function make(
   checkpoint('create.recorded');
   await services.startRequired();
   services.startOptional();
+  await work.beforeStart;
   const link = await startMade(world, work, saga);
   for (const copy of plan.copies) {
     if (copy.isWorkspace) await copyIn(world, work, link, { ...copy, source: clone?.folder ?? copy.source });

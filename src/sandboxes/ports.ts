@@ -226,8 +226,9 @@ export interface AuditLine {
   readonly argv: readonly string[];
   readonly where: string;
   readonly reason: string;
+  /** `started`, and later how it ended. */
   readonly outcome: string;
-  readonly durationMs: number;
+  readonly durationMs?: number;
 }
 
 export interface BaselineWriter {
@@ -328,8 +329,8 @@ export interface BoxGate {
    * name it, with the phantoms of the secrets. Waits until its way out is there.
    */
   prepare(porter: Porter, folder: string, signal?: AbortSignal): Promise<Readonly<Record<string, string>>>;
-  /** The rules are others now; returns how many open connections that closed. */
-  changed(): number;
+  /** The rules are others now; resolves, when they hold for every connection, with how many open ones that closed. */
+  changed(): Promise<number>;
   view(): NetView;
   /** What is in the log, then, if asked, what comes. */
   follow(options: { readonly follow: boolean; readonly signal: AbortSignal }): AsyncIterable<EgressLineView>;

@@ -4,6 +4,7 @@
  */
 
 import { lstat } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { BoxPlan } from '../policy/box-plan.ts';
 import { plainPath } from '../policy/paths.ts';
 import { protectWorkspace } from '../policy/protected-paths.ts';
@@ -25,13 +26,15 @@ export async function renewedPlan({
   const missing = await Promise.all(needed.map(async ({ source }) => !(await isFolder(source))));
   if (!missing.includes(true) || !(await isFolder(root.source))) return undefined;
   const { protect = [], dangerously_unprotected: unprotected = [] } = workspace;
-  const look = await lookIntoWorkspace(root.source, workspace);
+  const programs = (plan.programs ?? []).map((path) => join(root.source, path));
+  const look = await lookIntoWorkspace(root.source, workspace, { isPlaceholder: () => false, programs });
   const renewed = protectWorkspace({ source: root.source, target }, { protect, unprotected }, look);
   return {
     ...plan,
     mounts: [...plan.mounts.filter((mount) => !isProtection(mount)), ...renewed.mounts],
     stubs: renewed.stubs,
     unprotected: renewed.unprotected,
+    programs: renewed.programs,
   };
 }
 

@@ -25,6 +25,7 @@ import type {
   SandboxView,
   StatsView,
   VerifyView,
+  WorkspaceScanView,
 } from '../protocol/views.ts';
 import { adoptSpec } from './adopt-spec.ts';
 import type { BoundPort } from './bound-port.ts';
@@ -36,6 +37,7 @@ import { LifeWatch } from './life-watch.ts';
 import { type Action, refusal, verdict } from './lifecycle.ts';
 import { MemoryDeaths } from './memory-deaths.ts';
 import { MountGuard } from './mount-guard.ts';
+import { PlantedWatch } from './planted-watch.ts';
 import type { BoxEvent } from './ports.ts';
 import { Presence } from './presence.ts';
 import { requireProvisionSource } from './provision-source.ts';
@@ -46,7 +48,7 @@ import { SandboxExecs } from './sandbox-execs.ts';
 import { SandboxNet } from './sandbox-net.ts';
 import { sandboxView } from './sandbox-view.ts';
 import type { StubTurns } from './stubs.ts';
-import { verifyBox } from './verify.ts';
+import { verifyBox, withScan } from './verify.ts';
 import { type BroughtBack, requireNoChanges, type WorkspaceChange } from './workspace-changes.ts';
 import type { SandboxWorld } from './world.ts';
 
@@ -77,6 +79,7 @@ export class Sandbox {
   readonly #clients: Presence;
   readonly #life: LifeWatch;
   readonly #mounts: MountGuard;
+  readonly #planted: PlantedWatch;
   readonly #net: SandboxNet;
   readonly #ports: PublishedPorts;
   readonly #abort = new AbortController();
@@ -120,6 +123,14 @@ export class Sandbox {
       record: () => this.record,
       running: () => this.#execs.running.length,
       tell: (code, message) => this.#box.tell(code, message),
+    });
+    this.#planted = new PlantedWatch({
+      record: () => this.record,
+      now: world.now,
+      tell: (code, message) => this.#box.tell(code, message),
+      report: world.report,
+      load: () => world.store.loadManifest(this.id),
+      save: (baseline) => world.store.saveManifest(this.id, baseline),
     });
     this.#ports = new PublishedPorts(
       {
@@ -171,7 +182,12 @@ export class Sandbox {
 
   /** The work that begins with a record in PENDING. Goes on without its caller (A13). */
   make(): void {
-    this.#made = this.#turns.run(() => this.#box.make());
+    this.#made = this.#turns.run(() => {
+      const baseline = this.#planted.takeBaseline();
+      // A create that fails before it is waited for has its own reason.
+      baseline.catch(() => {});
+      return this.#box.make(baseline);
+    });
     this.#made.catch(() => {});
   }
 
@@ -203,6 +219,14 @@ export class Sandbox {
 
   async stop(graceMs: number): Promise<void> {
     await this.#act('stop', () => this.#box.stop(undefined, graceMs));
+    // So that the event is there when the caller is told that it stopped.
+    await this.#planted.result();
+  }
+
+  /** What was planted in a live workspace, by a scan that begins now and is waited for a moment. Undefined: it has none. */
+  async scan(): Promise<WorkspaceScanView | undefined> {
+    this.#requireHere();
+    return await this.#planted.result();
   }
 
   async pause(): Promise<void> {
@@ -213,10 +237,16 @@ export class Sandbox {
     await this.#act('resume', () => this.#box.unpause());
   }
 
-  /** Idempotent. Runs to its end whatever the caller does (A13). Without force it keeps what exists nowhere else. */
-  async remove({ force }: { readonly force: boolean }): Promise<void> {
+  /**
+   * Idempotent. Runs to its end whatever the caller does (A13). Without force it keeps what exists nowhere else: `signal` ends
+   * the look for that, and then nothing is removed.
+   */
+  async remove({ force, signal }: { readonly force: boolean; readonly signal?: AbortSignal }): Promise<void> {
     this.#requireHere();
-    if (!force && this.#removing === undefined) await this.requireNoChanges();
+    if (!force && this.#removing === undefined) {
+      await this.requireNoChanges(signal);
+      signal?.throwIfAborted();
+    }
     this.#abort.abort(new SallyportError('cancelled', `sandbox ${this.name} was removed while it was made`));
     this.#removing ??= this.#turns.run(() => this.#box.remove());
     try {
@@ -316,8 +346,14 @@ export class Sandbox {
   }
 
   async verify(): Promise<VerifyView> {
-    const look = async (): Promise<VerifyView> =>
-      await verifyBox(await this.#usable(), this.record, this.#box.gate);
+    const look = async (): Promise<VerifyView> => {
+      const porter = await this.#usable();
+      const [verified, scan] = await Promise.all([
+        verifyBox(porter, this.record, this.#box.gate),
+        this.#planted.result(),
+      ]);
+      return withScan(verified, scan);
+    };
     try {
       return await look();
     } catch (error) {
@@ -351,7 +387,7 @@ export class Sandbox {
   }
 
   /** Holds at once, and as long as the sandbox exists. */
-  changeNet(change: NetChange): NetView {
+  changeNet(change: NetChange): Promise<NetView> {
     this.#requireHere();
     return this.#net.change(change);
   }
@@ -408,6 +444,7 @@ export class Sandbox {
   letGo(): void {
     this.#life.end();
     this.#mounts.end();
+    this.#planted.end();
     this.#clients.end();
     this.#ports.closeAll();
     this.#box.services.letGo();
@@ -476,10 +513,10 @@ export class Sandbox {
   }
 
   /** Rejects with `sandbox_changed` where a removal would lose what exists nowhere else. */
-  async requireNoChanges(): Promise<void> {
+  async requireNoChanges(signal?: AbortSignal): Promise<void> {
     await this.#settled();
     if (this.record.containerId === undefined || copiedFolder(this.record) === undefined) return;
-    requireNoChanges(this.record, (await this.changes()).changes);
+    requireNoChanges(this.record, (await this.changes(signal)).changes);
   }
 
   /** Starts one that is stopped. One that runs and is slow to answer is not stopped for this. */
@@ -506,6 +543,8 @@ export class Sandbox {
       this.#life.end();
       this.#mounts.end();
     }
+    if (to === 'STOPPED') this.#planted.request();
+    if (to === 'DELETING') this.#planted.end();
     if (isOver.has(to)) this.#ports.closeAll();
     if (to === 'DELETED') this.#clients.end();
   }
@@ -520,6 +559,7 @@ export class Sandbox {
 
   #onExecEnded(exec: BoxExec): void {
     this.#life.touch();
+    this.#planted.request();
     if (this.record.ephemeral && exec.isMain) this.#background('remove', this.remove({ force: true }));
   }
 

@@ -145,7 +145,7 @@ export class Sandboxes {
     const { spec } = body;
     const facts = await this.#engineFacts(spec.runtime);
     requireRuntime(spec.runtime, facts);
-    const looked = await this.#lookAt(spec);
+    const looked = await this.#lookAt(spec, body.programs);
     // Only what policy allows is looked into.
     const judged = this.#plan(spec, facts, looked);
     if (spec.egress !== undefined) this.#world.gate.check(spec.egress);
@@ -153,9 +153,13 @@ export class Sandboxes {
     if (!this.#names.has(judged.name)) await this.#requireClonable(judged.plan);
     const reusable = spec.ports !== undefined && body.reuse ? this.#names.get(judged.name) : undefined;
     if (reusable !== undefined) return await reused(reusable, spec);
+    const advice = judged.plan.stubs === undefined ? undefined : await this.#world.firstLiveNote();
     const ports = await bindPorts(spec.ports ?? []);
     try {
-      return await this.#accept(body, facts, looked, ports);
+      const sandbox = await this.#accept(body, facts, looked, ports);
+      if (advice !== undefined)
+        this.events.append({ type: 'sandbox.note', sandbox_id: sandbox.id, ...advice });
+      return sandbox;
     } catch (error) {
       for (const port of ports) port.close();
       throw error;
@@ -208,7 +212,7 @@ export class Sandboxes {
   async explain(body: CreateBody): Promise<{ readonly box: BoxRequest; readonly home: BoxHome }> {
     const facts = await this.#engineFacts(body.spec.runtime);
     requireRuntime(body.spec.runtime, facts);
-    const planned = this.#plan(body.spec, facts, await this.#lookAt(body.spec));
+    const planned = this.#plan(body.spec, facts, await this.#lookAt(body.spec, body.programs));
     const record = this.#newRecord(body, planned, facts);
     const provided = { image: record.image, porterVolume: 'sallyport-porter' };
     return { box: boxOf(record, this.#world.owner, provided), home: homeOf(record.plan) };
@@ -258,8 +262,14 @@ export class Sandboxes {
     await this.#world.clones.check({ repository, branch });
   }
 
-  async #lookAt(spec: Spec): Promise<Looked> {
-    return await lookAtSpec(spec, this.#options.home);
+  async #lookAt(spec: Spec, programs: readonly string[] = []): Promise<Looked> {
+    const placeholders = new Set(
+      this.list().flatMap(({ record }) => (record.stubs ?? []).map(({ path }) => path)),
+    );
+    return await lookAtSpec(spec, this.#options.home, {
+      isPlaceholder: (path) => placeholders.has(path),
+      programs: [...this.#options.places.programs, ...programs],
+    });
   }
 
   #plan(spec: Spec, engine: EngineFacts, looked: Looked): Planned {

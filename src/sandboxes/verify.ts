@@ -6,7 +6,7 @@
 import type { Porter } from '../porter/porter.ts';
 import { porterMount, porterPath } from '../protocol/box.ts';
 import { SallyportError } from '../protocol/errors.ts';
-import type { VerifyView } from '../protocol/views.ts';
+import type { VerifyView, WorkspaceScanView } from '../protocol/views.ts';
 import { type Expectation, expectations, forgetsRootAtStop, type Shown } from './expectations.ts';
 import { type PinnedSources, shownOfMounts } from './pinned-sources.ts';
 import type { BoxGate } from './ports.ts';
@@ -47,6 +47,34 @@ export async function verifyBox(
   const [shown, reached = []] = await Promise.all([show(porter), gate?.preflight(porter)]);
   const checks = [...verified(shown, record).checks, ...reached];
   return { ok: checks.every(({ status }) => status !== 'failed'), checks };
+}
+
+/** With what a scan of the live workspace found, which is not to be seen from inside. */
+export function withScan({ checks }: VerifyView, scan: WorkspaceScanView | undefined): VerifyView {
+  const all = scan === undefined ? checks : [...checks, ...scanRows(scan)];
+  return { ok: all.every(({ status }) => status !== 'failed'), checks: all };
+}
+
+const mostScanRows = 50;
+
+function scanRows({ finished, incomplete, planted }: WorkspaceScanView): VerifyView['checks'] {
+  const name = 'workspace scan';
+  const expected = 'nothing planted';
+  const rows = planted.slice(0, mostScanRows).map(({ path, kind, how, advice }) => ({
+    name: `workspace ${path}`,
+    expected,
+    found: `${kind}, ${how}`,
+    status: 'failed' as const,
+    advice,
+  }));
+  if (!finished) return [...rows, { name, expected, found: 'scan not finished', status: 'unknown' }];
+  if (incomplete !== undefined)
+    return [...rows, { name, expected, found: `scan incomplete: ${incomplete}`, status: 'unknown' }];
+  if (planted.length > 0) {
+    const found = `${planted.length} planted`;
+    return [...rows, { name, expected, found, status: 'failed' }];
+  }
+  return [{ name, expected, found: expected, status: 'ok' }];
 }
 
 function verified(shown: Shown, record: SandboxRecord): VerifyView {

@@ -11,6 +11,8 @@ import {
   isSame,
   keyOf,
   type Mark,
+  mostChanges,
+  mostCompared,
   mostKeptFileBytes,
   pathOfKey,
   placeFor,
@@ -33,22 +35,29 @@ export interface WorkspaceChange {
 export async function workspaceChanges(
   files: Files,
   target: string,
-  { marks, excludes }: { readonly marks: Marks; readonly excludes: CopiedExcludes },
+  {
+    marks,
+    excludes,
+    most = mostChanges,
+  }: { readonly marks: Marks; readonly excludes: CopiedExcludes; readonly most?: number },
   signal?: AbortSignal,
 ): Promise<readonly WorkspaceChange[]> {
   const missing = new Set(Object.keys(marks));
   const changes: WorkspaceChange[] = [];
   const hollow: WorkspaceChange[] = [];
-  for await (const entry of files.getTree(target, signal === undefined ? {} : { signal })) {
+  const budget = new CompareBudget();
+  const options = { limits: mostCompared, ...(signal === undefined ? {} : { signal }) };
+  for await (const entry of files.getTree(target, options)) {
     const key = keyOf(entry.path);
     const known = missing.delete(key) ? marks[key] : undefined;
     // What was copied in is looked at whatever it is by now.
     const verdict = known === undefined ? excludes.verdict(entry.path, entry.kind === 'directory') : 'in';
     if (verdict === 'out') continue;
-    const after = await markOf(entry);
+    const after = await markOf(entry, budget);
     const before = known === undefined ? undefined : readMark(known);
     if (before === undefined) (verdict === 'in' ? changes : hollow).push({ path: entry.path, after });
     else if (!isSame(before, after)) changes.push({ path: entry.path, before, after });
+    if (changes.length + hollow.length > most) throw tooManyChanges(target, most);
   }
   for (const key of missing) {
     const known = marks[key];
@@ -56,6 +65,22 @@ export async function workspaceChanges(
   }
   return [...changes, ...needed(hollow, changes)].sort((a, b) => Buffer.compare(a.path, b.path));
 }
+
+/** SECURITY: porter was asked for no more than this, and what it says of a size need not be true. */
+class CompareBudget {
+  #left = mostCompared.totalBytes;
+
+  takes({ sizeBytes, isUnsent }: Pick<Entry, 'sizeBytes' | 'isUnsent'>): boolean {
+    if (isUnsent === true || sizeBytes > Math.min(mostCompared.fileBytes, this.#left)) return false;
+    this.#left -= sizeBytes;
+    return true;
+  }
+}
+
+const tooManyChanges = (target: string, limit: number): SallyportError =>
+  new SallyportError('workspace_too_large', `more than ${limit} paths changed in ${target}`, {
+    details: { target, limit },
+  });
 
 /** Of folders that are only there for what is in them those in which something is. */
 function needed(
@@ -77,7 +102,7 @@ function needed(
 
 type Entry = Awaited<ReturnType<ReturnType<Files['getTree']>['next']>>['value'];
 
-async function markOf(entry: Entry): Promise<Mark> {
+async function markOf(entry: Entry, budget: CompareBudget): Promise<Mark> {
   switch (entry.kind) {
     case 'directory':
       return { kind: 'directory' };
@@ -85,6 +110,7 @@ async function markOf(entry: Entry): Promise<Mark> {
       return { kind: 'link', target: entry.target };
     case 'file': {
       const { mode, sizeBytes, content } = entry;
+      if (!budget.takes(entry)) return { kind: 'large', mode: mode & 0o777, sizeBytes };
       const hash = createHash('sha256');
       if (content !== undefined) hash.update(content);
       else for await (const chunk of entry.body) hash.update(chunk);
@@ -151,9 +177,16 @@ async function* contentsOf(
     }
     return;
   }
-  for await (const entry of files.getTree(target)) {
+  const limits = { fileBytes: mostKeptFileBytes, totalBytes: mostCompared.totalBytes };
+  for await (const entry of files.getTree(target, { limits })) {
     const key = keyOf(entry.path);
-    if (entry.kind !== 'file' || !wanted.has(key) || entry.sizeBytes > mostKeptFileBytes) continue;
+    if (
+      entry.kind !== 'file' ||
+      entry.isUnsent === true ||
+      !wanted.has(key) ||
+      entry.sizeBytes > mostKeptFileBytes
+    )
+      continue;
     const chunks: Buffer[] = [];
     if (entry.content === undefined) for await (const chunk of entry.body) chunks.push(chunk);
     yield { key, content: entry.content ?? Buffer.concat(chunks) };

@@ -1,19 +1,31 @@
 /** Looks into a live workspace, so that `policy/protected-paths.ts` can say what of it is to be held. Reads, and changes nothing. */
 
 import { constants } from 'node:fs';
-import { lstat, open } from 'node:fs/promises';
+import { lstat, open, readdir } from 'node:fs/promises';
 import { join, normalize } from 'node:path';
 import type { PathFacts, PlanFacts } from '../policy/box-plan.ts';
+import { programNames } from '../policy/program-paths.ts';
+import { foldedName, isExecutedPlace, isGitName } from '../policy/protected-names.ts';
 import { pathsToLookAt, type WorkspaceLook } from '../policy/protected-paths.ts';
 import type { Spec } from '../protocol/spec.ts';
 import { lookAtWorktree } from './git-worktree-look.ts';
 import { kindOf, pathFacts } from './path-facts.ts';
+import { lookForPrograms } from './program-look.ts';
 
 const mostConfigBytes = 1024 * 1024;
+
+/** What is known of the machine besides. */
+export interface WorkspaceKnown {
+  /** Of another sandbox: it counts as missing. */
+  readonly isPlaceholder: (path: string) => boolean;
+  /** What runs this: folders and files, absolute. */
+  readonly programs: readonly string[];
+}
 
 /** The workspace of a spec, with what is in it where that matters. */
 export async function lookAtWorkspace(
   workspace: NonNullable<Spec['workspace']>,
+  { isPlaceholder, programs }: WorkspaceKnown,
 ): Promise<Pick<PlanFacts, 'inWorkspace' | 'worktree'> & { readonly workspace: PathFacts }> {
   const facts = await pathFacts('workspace.path', workspace.path);
   if (workspace.mode === 'copy' || workspace.mode === 'clone' || facts.realKind !== 'directory')
@@ -21,23 +33,42 @@ export async function lookAtWorkspace(
   const worktree = await lookAtWorktree(facts.real);
   const looked = { workspace: facts, ...(worktree === undefined ? {} : { worktree }) };
   if (workspace.mode !== 'live') return looked;
-  return { ...looked, inWorkspace: await lookIntoWorkspace(facts.real, workspace) };
+  return {
+    ...looked,
+    inWorkspace: await lookIntoWorkspace(facts.real, workspace, { isPlaceholder, programs }),
+  };
 }
 
 /** `folder`: its real path. */
 export async function lookIntoWorkspace(
   folder: string,
   { protect = [] }: Pick<NonNullable<Spec['workspace']>, 'protect'>,
+  { isPlaceholder, programs }: WorkspaceKnown,
 ): Promise<WorkspaceLook> {
-  const named = await namedByGit(folder);
-  const paths = pathsToLookAt([...protect, ...named]);
+  const [named, executed, own] = await Promise.all([
+    namedByGit(folder),
+    executedAtRoot(folder),
+    lookForPrograms(folder, programs),
+  ]);
+  const paths = pathsToLookAt([...protect, ...named, ...executed, ...programNames, ...own.paths]);
   const kinds = await Promise.all(
     paths.map(async (path) => {
-      const facts = await lstat(join(folder, path)).catch(() => undefined);
+      const facts = isPlaceholder(join(folder, path))
+        ? undefined
+        : await lstat(join(folder, path)).catch(() => undefined);
       return facts === undefined ? [] : [[path, kindOf(facts)] as const];
     }),
   );
-  return { found: Object.fromEntries(kinds.flat()), named };
+  return { found: Object.fromEntries(kinds.flat()), named, executed, programs: own };
+}
+
+/** Also those whose names only some file systems take for one of the list, as `.VSCode`. What belongs to git has rules of its own. */
+async function executedAtRoot(folder: string): Promise<readonly string[]> {
+  const names = await readdir(folder).catch(() => []);
+  return names.filter((name) => {
+    const folded = foldedName(name);
+    return !isGitName(folded) && isExecutedPlace([folded]);
+  });
 }
 
 /**

@@ -20,6 +20,8 @@ export interface SandboxWorld {
   readonly sshAgent: { readonly path: string | undefined; readonly uid: number };
   /** How long a foreground command and an ephemeral sandbox outlive their client, who may come back. */
   readonly clientAbsenceMs: number;
+  /** What the user should know once, before the first sandbox with a live workspace. */
+  readonly firstLiveNote: () => Promise<{ readonly code: string; readonly message: string } | undefined>;
   /** For what nobody waits for and nobody can be told. */
   readonly report: (what: string, error: unknown) => void;
 }

@@ -20,10 +20,10 @@ import {
   rmdirSync,
   symlinkSync,
   unlinkSync,
-  writeFileSync,
 } from 'node:fs';
 import { mkdir, readdir, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { SparseWriter } from '../lib/sparse-writer.ts';
 import { Turns } from '../lib/turns.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import {
@@ -44,6 +44,8 @@ export interface ApplyOptions extends ApplyRules {
   readonly dryRun?: boolean;
   /** Until the first path is written: then nothing is. After that it is done to the end. */
   readonly signal?: AbortSignal;
+  /** Called right before the first path is written. */
+  readonly onWriting?: () => void;
 }
 
 export interface ApplyResult {
@@ -67,7 +69,7 @@ export async function applyChanges(calls: ChangeCalls, options: ApplyOptions = {
     const mayWrite = plan.conflicts.length === 0 || options.skipConflicts === true;
     const applied = mayWrite && options.dryRun !== true;
     if (applied) {
-      await written(folder, plan.steps, (files) => calls.contents(target, files, cancel), options.signal);
+      await written(folder, plan.steps, (files) => calls.contents(target, files, cancel), options);
       const isSource = options.to === undefined || (await realpath(options.to)) === source;
       if (isSource)
         await calls.broughtBack(broughtBackPaths([...plan.steps.map(({ change }) => change), ...plan.same]));
@@ -92,7 +94,7 @@ async function written(
   folder: HostFolder,
   steps: readonly Step[],
   fetch: Fetch,
-  signal: AbortSignal | undefined,
+  { signal, onWriting = () => {} }: Pick<ApplyOptions, 'signal' | 'onWriting'>,
 ): Promise<void> {
   if (steps.length === 0) return;
   await removeAbandoned(folder.path);
@@ -100,7 +102,10 @@ async function written(
   try {
     await mkdir(staging, { mode: 0o700 });
     await stage(staging, steps, fetch, signal);
-    await putAllInPlace(folder, steps, staging, signal);
+    await putAllInPlace(folder, steps, staging, () => {
+      requireWanted(signal);
+      onWriting();
+    });
   } catch (error) {
     throw isSallyportError(error) ? error : writeFailure(folder, error);
   } finally {
@@ -112,7 +117,7 @@ async function putAllInPlace(
   folder: HostFolder,
   steps: readonly Step[],
   staging: string,
-  signal: AbortSignal | undefined,
+  begin: () => void,
 ): Promise<void> {
   const turns = new Turns();
   folder.forget();
@@ -120,7 +125,7 @@ async function putAllInPlace(
   folder.forget();
   // All may have come and been looked at without a pause: a Ctrl-C of that time is heard now, or it would be too late for it.
   await turns.listen();
-  requireWanted(signal);
+  begin();
   // From here on it is not cancelled: half of it would be worse than all of it.
   for (const step of steps.filter(isRemoval).reverse()) {
     removeOne(folder, step);
@@ -204,7 +209,9 @@ async function stageFile(
   const isRunnable = ((change.after?.mode ?? 0) & 0o100) !== 0;
   const fd = openSync(at, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, isRunnable ? 0o755 : 0o644);
   try {
-    for await (const chunk of chunks) writeFileSync(fd, chunk);
+    const writer = new SparseWriter(fd);
+    for await (const chunk of chunks) await writer.write(chunk);
+    writer.end();
     if (host.kind !== 'file') return;
     // What is replaced keeps its owner and its mode, but for the right to run it.
     if (process.getuid?.() === 0) fchownSync(fd, host.uid, host.gid);

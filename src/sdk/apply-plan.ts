@@ -5,6 +5,7 @@
 
 import { Turns } from '../lib/turns.ts';
 import { isProtectedPath } from '../policy/protected-names.ts';
+import { gitDirectoryParts } from './git-directories.ts';
 import type { HostFolder, HostState } from './host-folder.ts';
 import type { ChangeSide, WorkspaceChange } from './workspace-changes.ts';
 import { leavesTree } from './write-tree.ts';
@@ -64,9 +65,10 @@ export async function planApply(
   const conflicts: Conflict[] = [];
   const folders = new Set<string>();
   const turns = new Turns();
+  const isOfGit = await gitDirectoryParts(folder, changes);
   for (const change of changes) {
     await turns.take();
-    const left = whyLeftOut(change, rules);
+    const left = whyLeftOut(change, rules, isOfGit);
     if (left !== undefined) {
       leftOut.push({ path: change.path, ...left });
       continue;
@@ -87,14 +89,19 @@ export async function planApply(
 function whyLeftOut(
   { pathBytes, after }: WorkspaceChange,
   { includeProtected = [], keepLinks }: ApplyRules,
+  isOfGit: (path: Buffer) => boolean,
 ): Omit<LeftOut, 'path'> | undefined {
   const path = pathBytes.toString('latin1');
   const isNamed = includeProtected.some((one) => isAtOrBelow(path, Buffer.from(one).toString('latin1')));
-  if (isProtectedPath(pathBytes) && !isNamed)
+  if (!isNamed && isProtectedPath(pathBytes))
     return { why: 'this machine may execute it unasked', isProtected: true };
+  if (!isNamed && isOfGit(pathBytes))
+    return { why: 'git would take its folder for a git directory and obey it', isProtected: true };
   if (path.startsWith(stagingPrefix)) return { why: 'its name is taken for what waits', isProtected: false };
   if (after?.kind === 'unknown')
     return { why: 'it is neither file, folder nor link, or may not be read', isProtected: false };
+  if (after?.compared === false)
+    return { why: 'it is too large to compare; `sally cp` copies it out', isProtected: false };
   const target = after?.linkTarget;
   if (target !== undefined && keepLinks !== true && leavesTree(path, target.toString('latin1')))
     return { why: `it is a link out of the folder, to ${target.toString('utf8')}`, isProtected: false };

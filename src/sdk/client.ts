@@ -9,6 +9,7 @@ import { rememberedEngine } from '../lib/engine-choice.ts';
 import { engineFolderPath, readEngineFolder } from '../lib/engine-folders.ts';
 import { packageInfo } from '../lib/package-root.ts';
 import { type Progress, silent } from '../lib/progress.ts';
+import { runningPrograms } from '../lib/running-programs.ts';
 import { clientHeader, writeClientHeader } from '../protocol/client-header.ts';
 import { bubblewrapChoice, type EngineChoice, type EngineName } from '../protocol/engine-environment.ts';
 import { type ErrorCode, isSallyportError, SallyportError } from '../protocol/errors.ts';
@@ -118,11 +119,18 @@ export class DaemonClient {
 
   /** Creates a sandbox with the engine that its spec names; later calls about the sandbox go there too. */
   async createSandbox<T extends { readonly id: string; readonly name: string }>(
-    body: { readonly spec?: { readonly engine?: EngineName | undefined } | undefined },
+    body: {
+      readonly spec?: { readonly engine?: EngineName | undefined; readonly workspace?: unknown } | undefined;
+    },
     options: Omit<CallOptions, 'body'> = {},
   ): Promise<T> {
     const client = this.#forEngine(body.spec?.engine);
-    const made = await client.json<T>('POST', '/v1/sandboxes', { ...options, body });
+    // SECURITY: a sandbox that could write to them would be this program from the next call on.
+    const programs = body.spec?.workspace === undefined ? {} : { programs: runningPrograms() };
+    const made = await client.json<T>('POST', '/v1/sandboxes', {
+      ...options,
+      body: { ...body, ...programs },
+    });
     for (const reference of [made.id, made.name]) {
       if (client === this) this.#elsewhere.delete(reference);
       else this.#elsewhere.set(reference, client);

@@ -10,7 +10,10 @@ import type { DaemonPlace } from './daemon-place.ts';
 import { NotThere } from './lost-connection.ts';
 import { readAll, type Transport } from './transport.ts';
 
+/** How long one that holds the folder may not answer. */
 const deadlineMs = 10_000;
+/** How long one that was started here may take, on a machine that has much else to do. */
+const startMs = 30_000;
 const pauseMs = 25;
 
 /**
@@ -43,7 +46,7 @@ export async function ensureDaemon(
       const { startDaemon } = await import('./start-daemon.ts');
       closed?.throwIfAborted();
       const ends = closed === undefined ? {} : { signal: closed };
-      await startDaemon({ folder, childVariables, timeoutMs: leftMs, args, progress, ...ends });
+      await startDaemon({ folder, childVariables, timeoutMs: startMs, args, progress, ...ends });
       return find();
     } catch (error) {
       // Another daemon is about to listen, or about to end.

@@ -66,6 +66,6 @@ async function sideOf(
   if (side?.kind === 'symlink') return { mode: '120000', content: side.linkTarget };
   if (side?.kind !== 'file') return undefined;
   const mode = ((side.mode ?? 0) & 0o100) === 0 ? '100644' : '100755';
-  const isShown = (side.size ?? 0) <= mostShownBytes && side.kept !== false;
+  const isShown = (side.size ?? 0) <= mostShownBytes && side.kept !== false && side.compared !== false;
   return { mode, content: isShown ? await content() : undefined };
 }

@@ -41,6 +41,7 @@ export {
   type SandboxStats,
   type SpawnOptions,
   type Verification,
+  type WorkspaceScan,
 } from './sandbox.ts';
 export type { BrowserEndpoint, BrowserStart, SandboxBrowser } from './sandbox-browser.ts';
 export type {

@@ -5,7 +5,14 @@ import { execIdHeader } from '../protocol/client-header.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import type { CreateInput, ExecInput } from '../protocol/requests.ts';
 import type { SpecInput } from '../protocol/spec.ts';
-import type { ExecResultView, ExecView, SandboxView, StatsView, VerifyView } from '../protocol/views.ts';
+import type {
+  ExecResultView,
+  ExecView,
+  SandboxView,
+  StatsView,
+  VerifyView,
+  WorkspaceScanView,
+} from '../protocol/views.ts';
 import { type ApplyOptions, type ApplyResult, applyChanges } from './apply-changes.ts';
 import { type BringOptions, type BroughtCommits, bringCommits } from './bring-commits.ts';
 import { type Camelled, camelled, snaked } from './case.ts';
@@ -26,6 +33,7 @@ export type SandboxInfo = Camelled<SandboxView>;
 export type SandboxSpec = Camelled<SpecInput>;
 export type SandboxStats = Camelled<StatsView>;
 export type Verification = Camelled<VerifyView>;
+export type WorkspaceScan = Camelled<WorkspaceScanView>;
 
 export interface Connection extends ConnectionOptions {
   /** One that is shared with other sandboxes; else one is made. */
@@ -275,6 +283,13 @@ export class Sandbox implements AsyncDisposable {
   /** Reads back from inside what is enforced. */
   async verify(options: Cancel = {}): Promise<Verification> {
     return camelled(await this.#client.json<VerifyView>('GET', `${this.#path}/verify`, options));
+  }
+
+  /** What appeared in a live workspace that programs of this machine may execute. Waits for the scan for at most 2 seconds. */
+  async scanWorkspace(options: Cancel = {}): Promise<WorkspaceScan> {
+    return camelled(
+      await this.#client.json<WorkspaceScanView>('GET', `${this.#path}/workspace-scan`, options),
+    );
   }
 
   /** What is different in a copied workspace from what was copied in. */

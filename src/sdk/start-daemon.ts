@@ -73,7 +73,7 @@ async function readReport(
   progress: Progress,
 ): Promise<'ready' | SallyportError> {
   const late = (ms: number): NodeJS.Timeout =>
-    setTimeout(() => report.destroy(new Error(`the daemon was not ready within ${ms} ms`)), ms);
+    setTimeout(() => report.destroy(new Error(`the daemon was not ready within ${ms / 1000} s`)), ms);
   let timer = late(timeoutMs);
   try {
     for await (const line of createInterface({ input: report })) {

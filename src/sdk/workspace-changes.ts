@@ -21,6 +21,8 @@ export interface ChangeSide {
   readonly linkTarget?: Buffer;
   /** Of a file before: whether its content is kept. */
   readonly kept?: boolean;
+  /** False: a file that is too large to compare. It has no hash, and may be as it was copied in. */
+  readonly compared?: false;
 }
 
 export interface WorkspaceChange {

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import {
   chmod,
@@ -240,7 +240,7 @@ describe('sally apply', () => {
     const outside = await newFolder();
     await writeFile(join(outside, 'target'), 'untouched');
     await inside(`ln -s /etc/passwd absolute; ln -s ../../x up; ln -s sub/../../x sly; mkfifo pipe
-      echo x > setuid; chmod 6777 setuid; rm -r sub; mkdir sub; echo through > sub/target
+      echo x > setuid; chmod 6777 setuid || chmod 777 setuid; rm -r sub; mkdir sub; echo through > sub/target
       touch "$(printf 'a\\nb')" "$(printf '\\377\\376')"; mkdir .sallyport-apply-1-x; touch .sallyport-apply-1-x/f`);
     await rm(at('sub'), { recursive: true });
     await symlink(outside, at('sub'));
@@ -289,6 +289,44 @@ describe('sally apply', () => {
     expect((await sally(['apply', name, '--include-protected', '.envrc'])).code).toBe(0);
     expect(await read('.envrc')).toBe('evil\n');
     expect(existsSync(at('sallyport.yaml'))).toBe(false);
+  });
+
+  it('[N5] brings no git directory back, whatever its folder is called and whatever of it is here already', async () => {
+    const { name, at, inside } = await copied(async (folder) => {
+      await mkdir(join(folder, 'half/refs/heads'), { recursive: true });
+      await mkdir(join(folder, 'half/objects'));
+      await writeFile(join(folder, 'half/refs/heads/x'), '');
+      await writeFile(join(folder, 'half/objects/x'), '');
+    });
+    const marker = at('ran');
+    const config = `[core]\\n repositoryformatversion = 0\\n bare = false\\n worktree = .\\n fsmonitor = "touch ${marker}; false"\\n`;
+    await inside(`for place in . bare; do mkdir -p $place/objects $place/refs/heads; echo x > $place/refs/heads/x; echo x > $place/objects/x; done
+      for place in . bare half; do echo 'ref: refs/heads/main' > $place/HEAD; printf '${config}' > $place/config; echo fine > $place/fine; done
+      mkdir -p led; echo 'ref: refs/heads/main' > led/HEAD; echo ../bare > led/commondir; mkdir -p plain; echo x > plain/HEAD; echo x > plain/config`);
+    const status = (): void => {
+      for (const place of ['.', 'bare', 'half', 'led'])
+        spawnSync('git', ['-c', 'safe.directory=*', 'status'], {
+          cwd: at(place),
+          env: { PATH: process.env['PATH'] ?? '', HOME: '/nonexistent', GIT_CONFIG_NOSYSTEM: '1' },
+        });
+    };
+    const result = await sally(['apply', name]);
+    expect(result.code).toBe(0);
+    for (const path of ['HEAD', 'config', 'bare/HEAD', 'half/HEAD', 'half/config', 'led/HEAD']) {
+      expect(result.stderr).toContain(`left out ${path}: git would take its folder for a git directory`);
+      expect(existsSync(at(path))).toBe(false);
+    }
+    for (const path of ['fine', 'bare/fine', 'half/fine', 'plain/HEAD', 'plain/config'])
+      expect(existsSync(at(path)), path).toBe(true);
+    status();
+    expect(existsSync(marker)).toBe(false);
+    const patch = await sally(['apply', name, '--patch', '-']);
+    expect(patch.stdout).not.toContain('half/HEAD');
+    // The same files, once somebody asked for them.
+    const all = ['HEAD', 'objects', 'refs', 'config'].flatMap((path) => ['--include-protected', path]);
+    expect((await sally(['apply', name, ...all])).code).toBe(0);
+    status();
+    expect(existsSync(marker)).toBe(true);
   });
 
   it('refuses a file that changes inside between the list and the fetch, and has written nothing', async () => {

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -28,6 +29,7 @@ describe('sally doctor', () => {
       'bubblewrap',
       'keyring',
       'porter',
+      'host-git',
     ]);
     expect(checks[0]).toMatchObject({ status: 'ok' });
     expect(checks[0]?.details?.at(-1)).toContain('answered, chosen');
@@ -36,6 +38,21 @@ describe('sally doctor', () => {
       if (check.status !== 'ok') expect(check.advice).toBeTruthy();
     }
     expect(summary.ok + summary.warn + summary.fail).toBe(checks.length);
+  });
+
+  it('[N5] says when git on this machine obeys bare repositories in a work tree, with the command that ends it', async () => {
+    const home = await mkdtemp('/tmp/sally-d-');
+    const setup = readSetupEnvironment({ ...process.env, HOME: home });
+    const hostGit = async () => {
+      const { checks } = await runDoctor({ environment: readEngineEnvironment(), setup });
+      return checks.find(({ id }) => id === 'host-git');
+    };
+    const command = 'git config --global safe.bareRepository explicit';
+    expect(await hostGit()).toMatchObject({ status: 'warn', advice: expect.stringContaining(command) });
+    const [program = '', ...args] = command.split(' ');
+    execFileSync(program, args, { env: setup.childVariables });
+    expect(await hostGit()).toMatchObject({ status: 'ok' });
+    await rm(home, { recursive: true });
   });
 
   it('[G3] fails with the trace of the search and what to do when the chosen engine does not answer', async () => {

@@ -197,12 +197,18 @@ describe('[C7][A15] what is written down', () => {
       .trimEnd()
       .split('\n')
       .map((line) => JSON.parse(line) as Record<string, unknown>);
-    expect(lines.map(({ exec }) => exec).sort()).toEqual(execs.map(({ id }) => id).sort());
-    const of = (program: string) => lines.filter(({ argv }) => (argv as string[])[0] === program);
+    const idsOf = (some: typeof lines) => some.map(({ exec }) => exec).sort();
+    const isStart = ({ outcome }: Record<string, unknown>) => outcome === 'started';
+    const ends = lines.filter((line) => !isStart(line));
+    for (const half of [lines.filter(isStart), ends]) {
+      expect(idsOf(half)).toEqual(execs.map(({ id }) => id).sort());
+    }
+    const of = (program: string) => ends.filter(({ argv }) => (argv as string[])[0] === program);
+    expect(lines[0]).toMatchObject({ n: 1, prev: '0'.repeat(64), argv: ['true'], outcome: 'started' });
     expect(of('true')).toEqual([
       {
-        n: 1,
-        prev: '0'.repeat(64),
+        n: 2,
+        prev: expect.stringMatching(/^[0-9a-f]{64}$/),
         at: expect.stringMatching(/^\d{4}-/),
         type: 'exec',
         sandbox,
@@ -305,6 +311,25 @@ when(asRoot).describe('[A12] a full disk below the state folder', () => {
     execFileSync('mount', ['-o', `remount,size=${8 * megabytes}m`, home.stateDir]);
     expect((await box.sh('cat /proc/[0-9]*/comm; echo after')).stdout).toMatch(
       /^(?![\s\S]*sleep)[\s\S]*after\n$/,
+    );
+  });
+
+  test('[C7] does not lose the execution of a command that ends while there is no room', async () => {
+    const { home, daemon, fill, free } = await onSmallDisk();
+    await using box = await makeSandbox(daemon, { name: 'box' });
+    const running = await box.spawn(['sh', '-c', 'echo on; read line; exit 3'], { stdin: true });
+    await running.stdout[Symbol.asyncIterator]().next();
+    await fill();
+    running.stdin.end('go\n');
+    expect(await running.wait()).toMatchObject({ exitCode: 3 });
+    await free();
+    const text = await readFile(join(home.stateDir, 'audit', 'audit.jsonl'), 'utf8');
+    const lines = text
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(lines).toContainEqual(
+      expect.objectContaining({ exec: running.id, outcome: 'started', argv: expect.arrayContaining(['-c']) }),
     );
   });
 

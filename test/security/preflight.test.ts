@@ -1,21 +1,11 @@
 /** [R9] Both halves of a policy in force: what must not be reached is not, and what must be is. A dead network passes no preflight. */
 
 import { describe, expect, it } from 'vitest';
-import type { Decision, EgressSession } from '../../src/gate/contract.ts';
-import { ProbedSession, probeEntrance } from '../../src/gate/preflight.ts';
+import { probeEntrance, probeName } from '../../src/gate/preflight.ts';
 import { startBox } from '../support/box.ts';
 import { testDns } from '../support/dns-server.ts';
 import { helloServer, openFor, tryOne } from '../support/gate-box.ts';
 import { openSandboxes } from '../support/sandboxes.ts';
-
-const closed: EgressSession = {
-  sandbox: 'box',
-  decide: (attempt): Decision => ({ allowed: false, attempt, code: 'no', reason: 'no', advice: 'no' }),
-  dial: async () => {
-    throw new Error('nothing is dialled here');
-  },
-  report: () => {},
-};
 
 describe('[R9] before a sandbox is ready', () => {
   it.each([
@@ -27,13 +17,13 @@ describe('[R9] before a sandbox is ready', () => {
       tunnel.once('data', () => tunnel.end(answer));
     });
     const place = { host: listener.address, port: listener.port };
-    const checks = await probeEntrance(porter, place, new ProbedSession(closed));
+    const checks = await probeEntrance(porter, place, probeName());
     expect(checks.filter(({ status }) => status === 'failed').map(({ name }) => name)).toEqual([failing]);
   });
 
   it('an entrance where nobody answers is found twice over, and no address is reached without it', async () => {
     const { porter } = await startBox();
-    const checks = await probeEntrance(porter, { host: '127.0.0.1', port: 3128 }, new ProbedSession(closed));
+    const checks = await probeEntrance(porter, { host: '127.0.0.1', port: 3128 }, probeName());
     expect(checks.map(({ name, status }) => [name, status])).toEqual([
       ['a request that nothing allows', 'failed'],
       ['a request that is allowed', 'failed'],
@@ -68,7 +58,7 @@ describe('[R9] sally verify', () => {
     expect(lines).toEqual([]);
     expect(await tryOne(box, { via: 'connect', host: 'good.test', port: hello.port })).toBe('reached');
 
-    box.changeNet({ allow: ['gone.test'], deny: [] });
+    await box.changeNet({ allow: ['gone.test'], deny: [] });
     const bad = await box.verify();
     expect(bad.ok).toBe(false);
     expect(bad.checks.filter(({ status }) => status === 'failed')).toEqual([

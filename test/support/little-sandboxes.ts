@@ -299,7 +299,7 @@ export class LittleSandbox implements SandboxSurface {
     };
   }
 
-  changeNet(change: NetChange): NetView {
+  async changeNet(change: NetChange): Promise<NetView> {
     this.rules = change;
     return this.net();
   }
@@ -308,6 +308,10 @@ export class LittleSandbox implements SandboxSurface {
 
   async verify() {
     return { ok: true, checks: [] };
+  }
+
+  async scan() {
+    return undefined;
   }
 
   provisionSource() {

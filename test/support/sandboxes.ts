@@ -59,6 +59,8 @@ export async function openSandboxes(
     readonly onRelay?: (containerId: string) => Promise<void>;
     /** What the world does between two steps. */
     readonly checkpoint?: (name: string) => void;
+    /** What runs this; absent: nothing that a workspace of a test contains. */
+    readonly programs?: readonly string[];
     /** Absent: the one of this run. */
     readonly on?: EngineUnderTest;
   } = {},
@@ -75,6 +77,7 @@ export async function openSandboxes(
     tamper = (box) => box,
     onRelay = async () => {},
     checkpoint = () => {},
+    programs = [],
     on = engineUnderTest,
   } = options;
   const folder = stateDir ?? (await mkdtemp(join(tmpdir(), 'sallyport-sandboxes-')));
@@ -115,6 +118,7 @@ export async function openSandboxes(
     }),
     clones: await CloneFolders.open(join(folder, 'clones'), gitEnvironment()),
     sshAgent: { path: sshAgentPath, uid },
+    firstLiveNote: async () => undefined,
     clientAbsenceMs,
     report: (what, error) => void reports.push(`${what}: ${error instanceof Error ? error.message : error}`),
   };
@@ -126,6 +130,7 @@ export async function openSandboxes(
       homes: [homedir(), home],
       stateDirs: [folder],
       engineSockets: [endpoint.replace('unix://', '')],
+      programs,
     },
   });
   let open = true;

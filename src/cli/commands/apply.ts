@@ -10,6 +10,8 @@ import { isProtectedPath } from '../../policy/protected-names.ts';
 import { SallyportError } from '../../protocol/errors.ts';
 import { type ApplyResult, applyChanges } from '../../sdk/apply-changes.ts';
 import { diffChanges, isInPatch } from '../../sdk/diff-changes.ts';
+import { gitDirectoryParts } from '../../sdk/git-directories.ts';
+import { HostFolder } from '../../sdk/host-folder.ts';
 import type {
   ChangeCalls,
   ChangeSide,
@@ -22,7 +24,7 @@ import { exitCode } from '../exit-codes.ts';
 import { pump } from '../foreground.ts';
 import { type BranchEntry, type MadeBranch, makeBranch } from '../git-branch.ts';
 import { absolutePath } from '../options/spec-from-options.ts';
-import { note, print, printJson } from '../output.ts';
+import { note, print, printJson, shownContent } from '../output.ts';
 import { openResults, type ResultBox } from '../result-box.ts';
 import { SandboxCalls } from '../sandbox-calls.ts';
 import { printable, table } from '../table.ts';
@@ -43,7 +45,7 @@ export interface ApplyCommandOptions {
 export async function applyCommand(
   box: string | undefined,
   options: ApplyCommandOptions,
-  { signal }: CliContext,
+  { signal, finish }: CliContext,
 ): Promise<number> {
   requireOneWay(options);
   const sandboxes = new SandboxCalls();
@@ -51,7 +53,7 @@ export async function applyCommand(
     const opened = await openResults(sandboxes, box, signal);
     if (options.patch !== undefined) return await asPatch(opened, options.patch, options, signal);
     if (options.asBranch !== undefined) return await asBranch(opened, options.asBranch, options, signal);
-    return await ontoFolder(opened, options, signal);
+    return await ontoFolder(opened, options, { signal, finish });
   } finally {
     sandboxes.close();
   }
@@ -73,11 +75,11 @@ function requireOneWay(options: ApplyCommandOptions): void {
 async function ontoFolder(
   { name, calls }: ResultBox,
   options: ApplyCommandOptions,
-  signal: AbortSignal,
+  { signal, finish }: Pick<CliContext, 'signal' | 'finish'>,
 ): Promise<number> {
   const { to, json, patch: _patch, asBranch: _branch, ...rules } = options;
   const target = to === undefined ? {} : { to: absolutePath(to, process.cwd()) };
-  const result = await applyChanges(calls, { ...rules, ...target, signal });
+  const result = await applyChanges(calls, { ...rules, ...target, signal, onWriting: finish });
   // A Ctrl-C that came with the daemon's last answer counts.
   await new Turns().listen();
   if (json === true) printJson(resultJson(result));
@@ -132,15 +134,20 @@ function resultJson({ written, same, leftOut, conflicts, ...rest }: ApplyResult)
 }
 
 /** Without what the host executes unasked, unless it is named. */
-function withoutProtected(
+async function withoutProtected(
   found: WorkspaceChanges,
   { includeProtected = [] }: ApplyCommandOptions,
-): { readonly found: WorkspaceChanges; readonly left: readonly WorkspaceChange[] } {
+): Promise<WorkspaceChanges> {
+  const host = HostFolder.open(found.source);
+  const isOfGit = await gitDirectoryParts(host, found.changes).finally(() => host.close());
   const isLeft = ({ path, pathBytes }: WorkspaceChange): boolean =>
-    isProtectedPath(pathBytes) && !includeProtected.some((one) => path === one || path.startsWith(`${one}/`));
-  const left = found.changes.filter(isLeft);
-  for (const { path } of left) note(`left out ${printable(path)}: this machine may execute it unasked`);
-  return { found: { ...found, changes: found.changes.filter((change) => !isLeft(change)) }, left };
+    (isProtectedPath(pathBytes) || isOfGit(pathBytes)) &&
+    !includeProtected.some((one) => path === one || path.startsWith(`${one}/`));
+  for (const change of found.changes) if (change.after?.compared === false) sayTooLarge(change);
+  for (const { path } of found.changes.filter(isLeft))
+    note(`left out ${printable(path)}: this machine may execute it unasked`);
+  const isIn = (change: WorkspaceChange): boolean => !isLeft(change) && change.after?.compared !== false;
+  return { ...found, changes: found.changes.filter(isIn) };
 }
 
 async function asPatch(
@@ -149,7 +156,7 @@ async function asPatch(
   options: ApplyCommandOptions,
   signal: AbortSignal,
 ): Promise<number> {
-  const { found } = withoutProtected(await calls.list({ signal }), options);
+  const found = await withoutProtected(await calls.list({ signal }), options);
   let count = 0;
   async function* patch(): AsyncGenerator<Buffer> {
     for await (const { bytes, change, isWhole } of diffChanges(calls, found, { signal })) {
@@ -158,7 +165,7 @@ async function asPatch(
       yield bytes;
     }
   }
-  if (file === '-') await pump(patch(), process.stdout);
+  if (file === '-') await pump(shownContent(patch()), process.stdout);
   else await writeHostFile(absolutePath(file, process.cwd()), patch(), 0o644);
   if (options.json === true && file !== '-') printJson({ patch: file, files: count });
   else note(`${count} changes in ${file === '-' ? 'the patch' : file}; the folder was not touched`);
@@ -171,7 +178,7 @@ async function asBranch(
   options: ApplyCommandOptions,
   signal: AbortSignal,
 ): Promise<number> {
-  const { found } = withoutProtected(await calls.list({ signal }), options);
+  const found = await withoutProtected(await calls.list({ signal }), options);
   const entries = found.changes
     .filter(isInPatch)
     .map((change) => entryOf(calls, found.target, change, signal));

@@ -1,6 +1,7 @@
 /** `sally start`, `stop`, `pause` and `resume`. */
 
 import type { CliContext } from '../context.ts';
+import { printPlanted } from '../planted-summary.ts';
 import { SandboxCalls } from '../sandbox-calls.ts';
 import { onEach } from '../several.ts';
 
@@ -22,7 +23,8 @@ export async function stopCommand(
 ): Promise<number> {
   const calls = new SandboxCalls();
   const body = grace === undefined ? {} : { grace_ms: grace };
-  return await onEach(boxes, async (box) => void (await calls.change(box, 'stop', body, { signal }))).finally(
-    () => calls.close(),
-  );
+  return await onEach(boxes, async (box) => {
+    const { workspace } = await calls.change(box, 'stop', body, { signal });
+    if (workspace?.mode === 'live') await printPlanted(calls, box);
+  }).finally(() => calls.close());
 }

@@ -4,7 +4,6 @@
  * SECURITY: names and contents come from inside. Into a pipe a patch goes byte by byte; a terminal gets nothing that it obeys.
  */
 
-import pc from 'picocolors';
 import { quoted } from '../../lib/git-patch.ts';
 import { isGitPath } from '../../policy/protected-names.ts';
 import { diffChanges, type FileDiff } from '../../sdk/diff-changes.ts';
@@ -12,6 +11,7 @@ import type { ChangeSide, WorkspaceChange } from '../../sdk/workspace-changes.ts
 import type { CliContext } from '../context.ts';
 import { exitCode } from '../exit-codes.ts';
 import { pump } from '../foreground.ts';
+import { colours } from '../harmless.ts';
 import { note, print, printJson } from '../output.ts';
 import { onlyBelow, openResults } from '../result-box.ts';
 import { SandboxCalls } from '../sandbox-calls.ts';
@@ -57,7 +57,11 @@ async function* patchBytes(diffs: AsyncIterable<FileDiff>): AsyncGenerator<Buffe
   }
 }
 
-export function sayTooLarge({ path }: WorkspaceChange): void {
+export function sayTooLarge({ path, after }: WorkspaceChange): void {
+  if (after?.compared === false) {
+    note(`${printable(path)} is too large to compare (${after.size} bytes); \`sally cp\` copies it out`);
+    return;
+  }
   note(`${printable(path)} is too large for a patch; \`sally apply\` or \`sally cp\` brings it back`);
 }
 
@@ -77,6 +81,7 @@ async function printStat(diffs: AsyncIterable<FileDiff>): Promise<void> {
   let [added, removed] = [0, 0];
   for await (const diff of diffs) {
     const lines = diff.isBinary ? 'binary' : `+${diff.added} -${diff.removed}`;
+    if (diff.change.after?.compared === false) sayTooLarge(diff.change);
     rows.push([quoted('', diff.change.pathBytes), diff.change.change, lines]);
     added += diff.added;
     removed += diff.removed;
@@ -90,7 +95,8 @@ async function printShown(diffs: AsyncIterable<FileDiff>): Promise<void> {
   for await (const { bytes, isBinary, change } of diffs) {
     const text = isBinary ? binaryHead(bytes) : bytes.toString('utf8');
     for (const line of text.replace(/\n$/, '').split('\n')) print(coloured(shown(line)));
-    if (isBinary) print(`Binary file ${quoted('', change.pathBytes)} differs`);
+    if (change.after?.compared === false) sayTooLarge(change);
+    else if (isBinary) print(`Binary file ${quoted('', change.pathBytes)} differs`);
   }
 }
 
@@ -104,10 +110,10 @@ const shown = (line: string): string => line.split('\t').map(printable).join('\t
 
 function coloured(line: string): string {
   if (/^(diff --git |index |--- |\+\+\+ |(new|deleted) file mode |(old|new) mode )/.test(line))
-    return pc.bold(line);
-  if (line.startsWith('@@')) return pc.cyan(line);
-  if (line.startsWith('+')) return pc.green(line);
-  return line.startsWith('-') ? pc.red(line) : line;
+    return colours.bold(line);
+  if (line.startsWith('@@')) return colours.cyan(line);
+  if (line.startsWith('+')) return colours.green(line);
+  return line.startsWith('-') ? colours.red(line) : line;
 }
 
 /** As the API has it. */

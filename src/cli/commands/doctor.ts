@@ -1,12 +1,12 @@
 /** `sally doctor`: the state of this machine as an aligned table, or as JSON. */
 
-import pc from 'picocolors';
 import { SallyportError } from '../../protocol/errors.ts';
 import type { Check, CheckStatus } from '../../setup/doctor/check.ts';
 import type { DoctorReport } from '../../setup/doctor/run-doctor.ts';
 import { doctorHere } from '../../setup/here.ts';
 import type { CliContext } from '../context.ts';
 import { exitCode } from '../exit-codes.ts';
+import { colours } from '../harmless.ts';
 import { print, printJson } from '../output.ts';
 
 export async function doctorCommand(options: { readonly json?: true }, context: CliContext): Promise<number> {
@@ -27,9 +27,9 @@ async function examine(signal: AbortSignal): Promise<DoctorReport> {
 }
 
 const paint: Readonly<Record<CheckStatus, (text: string) => string>> = {
-  ok: pc.green,
-  warn: pc.yellow,
-  fail: pc.red,
+  ok: colours.green,
+  warn: colours.yellow,
+  fail: colours.red,
 };
 
 function formatReport({ checks, summary }: DoctorReport): readonly string[] {
@@ -45,7 +45,7 @@ function formatCheck(check: Check, width: number): readonly string[] {
   const indent = ' '.repeat(width + 8);
   return [
     `${paint[check.status](check.status.padEnd(4))}  ${check.title.padEnd(width)}  ${check.value}`,
-    ...(check.details ?? []).map((detail) => pc.dim(`${indent}${detail}`)),
+    ...(check.details ?? []).map((detail) => colours.dim(`${indent}${detail}`)),
     ...(check.advice === undefined ? [] : [`${indent}→ ${check.advice}`]),
   ];
 }

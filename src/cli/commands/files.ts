@@ -7,7 +7,7 @@ import { inside, type OpenedPlace, openPlace, requirePlace } from '../box-place.
 import type { CliContext } from '../context.ts';
 import { exitCode } from '../exit-codes.ts';
 import { pump } from '../foreground.ts';
-import { print, printJson } from '../output.ts';
+import { print, printJson, shownContent } from '../output.ts';
 import { SandboxCalls } from '../sandbox-calls.ts';
 import { modeText, printable, table } from '../table.ts';
 
@@ -57,7 +57,7 @@ function longRow({ kind, name, mode, uid, gid, size, modifiedAt, linkTarget }: F
 
 export async function filesCat(text: string, context: CliContext): Promise<number> {
   return await at(text, context, async ({ files, path }, signal) => {
-    await pump(files.stream(path, { signal }), process.stdout);
+    await pump(shownContent(files.stream(path, { signal })), process.stdout);
   });
 }
 

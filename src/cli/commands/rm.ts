@@ -8,14 +8,14 @@ import { onEach } from '../several.ts';
 export async function rmCommand(
   boxes: readonly string[],
   options: { readonly force?: true },
-  _context: CliContext,
+  { signal }: CliContext,
 ): Promise<number> {
   const calls = new SandboxCalls();
   const force = options.force === true;
   try {
     return await onEach(boxes, async (box) => {
       try {
-        await calls.remove(box, { force });
+        await calls.remove(box, { force }, { signal });
       } catch (error) {
         if (!force || !isSallyportError(error, 'sandbox_not_found')) throw error;
       }

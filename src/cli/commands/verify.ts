@@ -1,9 +1,9 @@
 /** `sally verify`: what is enforced, read back from inside. Ends with 1 if something is not as it was asked for. */
 
-import pc from 'picocolors';
 import type { VerifyView } from '../../protocol/views.ts';
 import type { CliContext } from '../context.ts';
 import { exitCode } from '../exit-codes.ts';
+import { colours } from '../harmless.ts';
 import { print, printJson } from '../output.ts';
 import { SandboxCalls } from '../sandbox-calls.ts';
 import { printable } from '../table.ts';
@@ -11,9 +11,9 @@ import { printable } from '../table.ts';
 type Check = VerifyView['checks'][number];
 
 const paint: Readonly<Record<Check['status'], (text: string) => string>> = {
-  ok: pc.green,
-  failed: pc.red,
-  unknown: pc.yellow,
+  ok: colours.green,
+  failed: colours.red,
+  unknown: colours.yellow,
 };
 
 export async function verifyCommand(

@@ -12,6 +12,7 @@ import { checkBubblewrap, gatherBubblewrap } from './bubblewrap.ts';
 import { type Check, type DoctorSummary, summarise } from './check.ts';
 import { checkDisk, freeBytesAt } from './disk.ts';
 import { checkEngineFound } from './engine-found.ts';
+import { checkHostGit, gatherHostGit } from './host-git.ts';
 import { checkIsolation } from './isolation.ts';
 import { checkKeyring } from './keyring.ts';
 import { checkPorter, gatherPorter } from './porter.ts';
@@ -50,6 +51,7 @@ export async function runDoctor(request: DoctorRequest): Promise<DoctorReport> {
     checkBubblewrap(await gatherBubblewrap(setup)),
     await checkKeyring(setup.platform),
     checkPorter(porter),
+    checkHostGit(await gatherHostGit(setup)),
   ];
   return { checks, summary: summarise(checks) };
 }

@@ -1,0 +1,65 @@
+/**
+ * Sallyport's own program in a live workspace, as a project-local install is: what of it is held read-only, so that a sandbox does
+ * not change the program that holds it. Pure.
+ */
+
+import { SallyportError } from '../protocol/errors.ts';
+import { isWithin } from './paths.ts';
+import type { FoundKind, Rule } from './protected-paths.ts';
+
+/** What `npx sally` runs in a folder, whoever installed it. */
+export const programNames = [
+  'node_modules/sallyport',
+  'node_modules/.bin/sally',
+  'node_modules/.bin/sallyport',
+] as const;
+
+export interface ProgramLook {
+  /** Relative paths of programs that run, of the packages that they load, and of what `programNames` lead to. */
+  readonly paths: readonly string[];
+  /** The workspace is a part of this program, or is the program. */
+  readonly around?: string;
+}
+
+/** A link cannot be held, so the folder that it is in is. `isLeft`: everything is writable by request. */
+export function programRules(
+  { paths, around }: ProgramLook,
+  found: Readonly<Record<string, FoundKind>>,
+  isLeft: boolean,
+): readonly Rule[] {
+  if (around !== undefined && !isLeft) throw notHoldable(around);
+  const held = [...programNames, ...paths].flatMap((path) => {
+    if (found[path] === undefined) return [];
+    if (found[path] !== 'symlink') return [path];
+    const end = path.lastIndexOf('/');
+    if (end === -1 && !isLeft) throw notHoldable(path);
+    return end === -1 ? [] : [path.slice(0, end)];
+  });
+  return [...new Set(held)].map((path) => ({ path, missing: 'leave' }));
+}
+
+/** Of a writable mount, of which nothing is held. */
+export function requireNoProgram(field: string, source: string, programs: readonly string[]): void {
+  const met = programs.find((program) => isWithin(program, source) || isWithin(source, program));
+  if (met === undefined) return;
+  throw new SallyportError(
+    'refused_by_policy',
+    `${field}: ${source} may not be writable inside: ${met} runs this sandbox`,
+    {
+      details: { field, path: source, rule: 'program', place: met },
+      advice: 'Mount it read-only, or mount a folder that does not contain the program.',
+    },
+  );
+}
+
+function notHoldable(path: string): SallyportError {
+  return new SallyportError(
+    'refused_by_policy',
+    `workspace.path: the folder contains the program that runs this sandbox (${path}), and it cannot be made read-only inside`,
+    {
+      details: { field: 'workspace.path', path, rule: 'program' },
+      advice:
+        'Install Sallyport outside of the folder (`npm install --global sallyport`) and use that one, or work on a copy (`mode: copy`).',
+    },
+  );
+}

@@ -1,0 +1,63 @@
+/**
+ * Finds the folders that changes of a sandbox would make into git directories, or would change as such. Git runs programs that the
+ * configuration and the hooks of such a folder name, whatever the folder is called.
+ */
+
+import { foldedName, gitShape, isGitDirectory } from '../policy/protected-names.ts';
+import type { HostFolder } from './host-folder.ts';
+import type { WorkspaceChange } from './workspace-changes.ts';
+
+const shapes: Readonly<Record<string, string>> = {
+  [gitShape.head]: 'HEAD',
+  [gitShape.objects]: 'objects',
+  [gitShape.refs]: 'refs',
+  [gitShape.common]: 'commondir',
+};
+/** What makes a folder a git directory, and what git obeys in one. */
+const parts: ReadonlySet<string> = new Set([
+  ...Object.keys(shapes),
+  'config',
+  'config.worktree',
+  'hooks',
+  'info',
+]);
+
+/** Says of a path whether it is a part of such a folder. */
+export async function gitDirectoryParts(
+  host: HostFolder,
+  changes: readonly WorkspaceChange[],
+): Promise<(path: Buffer) => boolean> {
+  const candidates = new Map<string, Set<string>>();
+  for (const { pathBytes, after } of changes) {
+    if (after === undefined) continue;
+    for (const { folder, name } of steps(pathBytes)) {
+      if (!parts.has(name)) continue;
+      const names = candidates.get(folder) ?? new Set();
+      candidates.set(folder, names.add(name));
+    }
+  }
+  const found = new Set<string>();
+  for (const [folder, names] of candidates) {
+    for (const [folded, name] of Object.entries(shapes))
+      if (!names.has(folded) && (await isThere(host, `${folder}${name}`))) names.add(folded);
+    if (isGitDirectory((name) => names.has(name))) found.add(folder);
+  }
+  return (path) => steps(path).some(({ folder, name }) => found.has(folder) && parts.has(name));
+}
+
+async function isThere(host: HostFolder, path: string): Promise<boolean> {
+  const { kind } = await host.look(Buffer.from(path, 'latin1'));
+  return kind !== 'absent' && kind !== 'blocked';
+}
+
+/** Each folder above a path, as latin1 with a slash at its end, and what comes next, folded. */
+function steps(path: Buffer): readonly { readonly folder: string; readonly name: string }[] {
+  const names = path.toString('latin1').split('/');
+  return names.map((name, index) => ({
+    folder: names
+      .slice(0, index)
+      .map((one) => `${one}/`)
+      .join(''),
+    name: foldedName(Buffer.from(name, 'latin1').toString('utf8')),
+  }));
+}
