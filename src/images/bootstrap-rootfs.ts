@@ -7,7 +7,7 @@
 
 import { chmod, mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import type { Progress } from '../lib/progress.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
@@ -49,8 +49,8 @@ export async function bootstrapRootfs(recipe: Recipe, options: BootstrapOptions)
       throw cancelled();
     } catch (error) {
       if (isAborted(signal)) throw cancelled(error);
-      // Of a full disk apt 3 says only that an index could not be fetched.
-      if (isSallyportError(error, 'image_build_failed')) await requireRoom(recipe.kind, [folder]);
+      // On a full disk apt 3 reports only that it could not fetch an index. The folder itself may be removed already.
+      if (isSallyportError(error, 'image_build_failed')) await requireRoom(recipe.kind, [dirname(folder)]);
       throw error;
     } finally {
       await program.stop();
