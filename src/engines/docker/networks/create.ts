@@ -26,6 +26,8 @@ export async function createNetwork(
         Options: request.driverOptions,
         Labels: request.labels,
       },
+      // An engine makes networks one at a time, each with firewall rules: many at once on a busy machine take a while.
+      timeoutMs: 120_000,
       ...options,
     },
     (answer) => answer.Id.toString(),
