@@ -33,7 +33,7 @@ if (!isRootOnDebian()) {
   process.exit(1);
 }
 await installDebianPackages(
-  ['mmdebstrap', 'slirp4netns', 'iproute2', 'util-linux'],
+  ['mmdebstrap', 'slirp4netns', 'iproute2', 'util-linux', 'e2fsprogs'],
   'which fresh machines need',
 );
 await removeAbandoned();
