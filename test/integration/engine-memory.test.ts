@@ -9,7 +9,7 @@ import { full } from '../support/requires.ts';
 import type { SlowReading } from '../support/slow-reader.ts';
 
 const engine = testEngine();
-const allowedGrowth = 40 * 2 ** 20;
+const allowedGrowth = 64 * 2 ** 20;
 
 function report(what: string, { bytes, rssGrowthBytes, durationMs }: SlowReading): void {
   const mb = (count: number): string => (count / 1e6).toFixed(1);
