@@ -19,10 +19,12 @@ import type { Sandbox } from '../../src/sandboxes/sandbox.ts';
 import { temporaryFolder } from '../support/little-engine.ts';
 import { commandExists, isRoot, requirement } from '../support/requires.ts';
 import { openSandboxes, runInSandbox, startInSandbox, type TestSandboxes } from '../support/sandboxes.ts';
-import { asRoot, isSelected } from '../support/selection.ts';
+import { asRoot, isSelected, onGvisor } from '../support/selection.ts';
 
 const hasGvisor =
-  isSelected(asRoot, 'the same on gVisor') && requirement('gVisor (runsc)', commandExists('runsc'));
+  isSelected(asRoot, 'the same on gVisor') &&
+  isSelected(onGvisor, 'the same on gVisor') &&
+  requirement('gVisor (runsc)', commandExists('runsc'));
 
 /** A folder, owned by somebody who is not root. */
 function makeFolder(path: string): string {

@@ -1,7 +1,7 @@
 /** [R11] The same porter on gVisor, whose kernel is another one: what must be equal is, and what is not is stated. */
 
 import { createHash } from 'node:crypto';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { stopContainer } from '../../src/engines/docker/containers/stop.ts';
 import { waitForExit } from '../../src/engines/docker/containers/wait.ts';
 import type { PorterNotice } from '../../src/porter/link.ts';
@@ -12,9 +12,10 @@ import { type TestEngine, testEngine } from '../support/engine.ts';
 import { capture, collect, runIn } from '../support/porter-child.ts';
 import { commandExists, requirement } from '../support/requires.ts';
 import { engineExec, openBox, type RuntimeBox, takeOver } from '../support/runtime-box.ts';
+import { onGvisor, when } from '../support/selection.ts';
 
 const env = { PATH: '/usr/local/bin:/usr/bin:/bin' };
-const hasGvisor = requirement('gVisor (runsc)', commandExists('runsc'));
+const withGvisor = when(onGvisor, requirement('gVisor (runsc)', commandExists('runsc')));
 
 async function gvisorBox(): Promise<{ readonly engine: TestEngine; readonly box: RuntimeBox }> {
   const engine = testEngine();
@@ -31,7 +32,7 @@ async function gvisorPorter(): Promise<Porter> {
   return (await gvisorBox()).box.porter;
 }
 
-describe.runIf(hasGvisor)('[R11] porter on gVisor', () => {
+withGvisor.describe('[R11] porter on gVisor', () => {
   it('greets as PID 1 of a kernel that is not the host’s', async () => {
     const porter = await gvisorPorter();
     expect(porter.welcome).toMatchObject({ major: 1, pid: 1 });

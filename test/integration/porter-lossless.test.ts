@@ -6,7 +6,7 @@ import { type LossTrial, loseNothing } from '../support/lossless.ts';
 import { copyImage, type PodmanService, startPodman } from '../support/podman.ts';
 import { commandExists, requirement } from '../support/requires.ts';
 import { createBox, type RuntimeBoxWish } from '../support/runtime-box.ts';
-import { asRoot, when } from '../support/selection.ts';
+import { asRoot, onGvisor, when } from '../support/selection.ts';
 
 const title =
   'not one byte of output and no exit code of a sandbox is lost, however often the host is killed';
@@ -31,7 +31,7 @@ describe('on runc', () => {
   it(title, () => trial(onDocker(), { name: 'runc', seed: 42 }), timeoutMs);
 });
 
-describe.runIf(requirement('gVisor (runsc)', commandExists('runsc')))('[R11] on gVisor', () => {
+when(onGvisor, requirement('gVisor (runsc)', commandExists('runsc'))).describe('[R11] on gVisor', () => {
   // A box and a relay take longer to start there.
   it(
     title,

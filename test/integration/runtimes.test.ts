@@ -13,7 +13,7 @@ import { testEngine } from '../support/engine.ts';
 import { helloServer, openFor } from '../support/gate-box.ts';
 import { copyImage, type PodmanService, startPodman } from '../support/podman.ts';
 import { commandExists, full, requirement } from '../support/requires.ts';
-import { asRoot, when } from '../support/selection.ts';
+import { asRoot, onGvisor, when } from '../support/selection.ts';
 
 interface Place {
   readonly connection: EngineConnection;
@@ -225,7 +225,7 @@ function behavesLikeASandbox(place: () => Place, { unknown, writable, depth }: E
   });
 }
 
-when(asRoot, requirement('gVisor (runsc)', commandExists('runsc'))).describe(
+when(asRoot, onGvisor, requirement('gVisor (runsc)', commandExists('runsc'))).describe(
   '[R11] sandboxes on gVisor',
   () => {
     const place = (): Place => {

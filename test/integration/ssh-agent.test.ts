@@ -11,7 +11,7 @@ import { newFolder } from '../support/cli.ts';
 import { onDocker } from '../support/engine-under-test.ts';
 import { commandExists, requirement } from '../support/requires.ts';
 import { openSandboxes, runInSandbox as runExec, type TestSandboxes } from '../support/sandboxes.ts';
-import { asRoot, dockerAlone, when } from '../support/selection.ts';
+import { asRoot, dockerAlone, onGvisor, when } from '../support/selection.ts';
 import { testAgent } from '../support/ssh-agent.ts';
 
 const place = '/tmp/.sallyport-ssh-agent';
@@ -147,7 +147,7 @@ describe('[A6] the SSH agent', () => {
     expect(await ask(again, envs)).toContain(fingerprint);
   }, 60_000);
 
-  when(dockerAlone, requirement('gVisor (runsc)', commandExists('runsc'))).it(
+  when(dockerAlone, onGvisor, requirement('gVisor (runsc)', commandExists('runsc'))).it(
     'is there under gVisor',
     async () => {
       const { socket, start } = await testAgent();

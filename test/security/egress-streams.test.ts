@@ -10,7 +10,7 @@ import { holdsLimits } from '../support/engine-under-test.ts';
 import { type GateAttempt, helloServer, openFor, rawServer, tryAll } from '../support/gate-box.ts';
 import { commandExists, requirement } from '../support/requires.ts';
 import { openSandboxes, runInSandbox, startInSandbox, type TestSandboxes } from '../support/sandboxes.ts';
-import { dockerAlone, when } from '../support/selection.ts';
+import { dockerAlone, onGvisor, when } from '../support/selection.ts';
 
 const tunnels = ['connect', 'socks', 'transparent'] as const;
 const here = ['127.0.0.1'];
@@ -265,7 +265,7 @@ print(socket.getaddrinfo('good.test', None)[0][4][0])
   });
 });
 
-when(dockerAlone, requirement('gVisor (runsc)', commandExists('runsc'))).describe(
+when(dockerAlone, onGvisor, requirement('gVisor (runsc)', commandExists('runsc'))).describe(
   '[R11] the gate on gVisor',
   () => {
     it('has the same entrances', async () => {

@@ -26,7 +26,7 @@ import { temporaryFolder } from '../support/little-engine.ts';
 import { portableGit } from '../support/portable-git.ts';
 import { commandExists, isRoot, requirement } from '../support/requires.ts';
 import { openSandboxes, runInSandbox, type TestSandboxes } from '../support/sandboxes.ts';
-import { asRoot, dockerAlone, isSelected } from '../support/selection.ts';
+import { asRoot, dockerAlone, isSelected, onGvisor } from '../support/selection.ts';
 
 /** As root a workspace must be somebody else's. */
 const owner = isRoot ? 1234 : (process.getuid?.() ?? -1);
@@ -35,6 +35,7 @@ const asOwner = isRoot ? { uid: owner, gid: owner } : {};
 const hasGvisor =
   isSelected(dockerAlone, 'the same on gVisor') &&
   isSelected(asRoot, 'the same on gVisor') &&
+  isSelected(onGvisor, 'the same on gVisor') &&
   requirement('gVisor (runsc)', commandExists('runsc'));
 const runtimes = [onDocker ? 'runc' : 'bwrap', ...(hasGvisor ? ['runsc'] : [])];
 

@@ -14,11 +14,12 @@ import { temporaryFolder } from '../support/little-engine.ts';
 import { connectPorter, runIn } from '../support/porter-child.ts';
 import { commandExists, isRoot, requirement } from '../support/requires.ts';
 import { openSandboxes, runInSandbox } from '../support/sandboxes.ts';
-import { asRoot, dockerAlone, isSelected } from '../support/selection.ts';
+import { asRoot, dockerAlone, isSelected, onGvisor } from '../support/selection.ts';
 
 const hasGvisor =
   isSelected(dockerAlone, 'the same on gVisor') &&
   isSelected(asRoot, 'the same on gVisor') &&
+  isSelected(onGvisor, 'the same on gVisor') &&
   requirement('gVisor (runsc)', commandExists('runsc'));
 const hasBubblewrap = requirement('bubblewrap', commandExists('bwrap'));
 
