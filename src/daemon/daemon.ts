@@ -8,7 +8,7 @@
 import { chmod, rm } from 'node:fs/promises';
 import { deferred } from '../lib/deferred.ts';
 import type { BoxRequest } from '../protocol/box.ts';
-import { SallyportError } from '../protocol/errors.ts';
+import { socketPathProblem } from '../protocol/socket-path.ts';
 import type { SandboxState } from '../protocol/states.ts';
 import type { HealthView } from '../protocol/views.ts';
 import type { BoxHome } from '../sandboxes/ports.ts';
@@ -49,8 +49,6 @@ export interface DaemonParts {
 const socketRoutes = [execStreamRoute];
 /** What is under way when the daemon stops has so long to come to its end. */
 const drainMs = 10_000;
-/** The system's limit without the final NUL: 108 on Linux, 104 elsewhere. */
-const mostSocketPathBytes = process.platform === 'linux' ? 107 : 103;
 const quietStates: ReadonlySet<SandboxState> = new Set(['STOPPED', 'FAILED', 'DELETED']);
 
 export function describeApi(version: string): Readonly<Record<string, unknown>> {
@@ -124,14 +122,8 @@ export class Daemon {
 
   /** The caller holds the lock of the state folder: a socket that is there belongs to nobody. */
   async listenOnSocket(path: string): Promise<void> {
-    const bytes = Buffer.byteLength(path);
-    if (bytes > mostSocketPathBytes) {
-      throw new SallyportError(
-        'socket_path_too_long',
-        `the socket's path ${path} has ${bytes} bytes; the system allows ${mostSocketPathBytes}`,
-        { details: { path, bytes, limit_bytes: mostSocketPathBytes } },
-      );
-    }
+    const problem = socketPathProblem(path);
+    if (problem !== undefined) throw problem;
     await rm(path, { force: true });
     await this.#http.listen({ path }, socketAuthentication);
     await chmod(path, 0o600);
