@@ -13,6 +13,7 @@ import type { SandboxState } from '../protocol/states.ts';
 import type { HealthView } from '../protocol/views.ts';
 import type { BoxHome } from '../sandboxes/ports.ts';
 import { type ListenAddress, socketAuthentication, tokenAuthentication } from './auth.ts';
+import { Browsers } from './browser/browsers.ts';
 import { DaemonMetrics } from './daemon-metrics.ts';
 import type { DescribedBox } from './engine-parts.ts';
 import { execStreamRoute } from './exec-stream.ts';
@@ -62,6 +63,7 @@ export class Daemon {
   readonly #idle: IdleStop;
   readonly #startedAt = new Date().toISOString();
   readonly #counting = new AbortController();
+  readonly #browsers = new Browsers();
   readonly #stopped = deferred<void>();
   /** Before that nobody can have asked for anything. */
   #listens = false;
@@ -82,6 +84,7 @@ export class Daemon {
         secrets: parts.secrets,
         images,
         previews: parts.previews,
+        browsers: this.#browsers,
         guard: parts.guard,
         mcp: parts.mcp,
         creates: new RecentCreates(),
@@ -158,6 +161,7 @@ export class Daemon {
     const { log } = this.#parts;
     await shutdown.catch((error: unknown) => log.error('not all sandboxes could be stopped', { error }));
     await this.#parts.previews.close();
+    this.#browsers.close();
     await this.#http.drain(drainMs);
     this.#counting.abort();
     this.#stopped.resolve();

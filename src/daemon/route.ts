@@ -8,6 +8,7 @@ import type { z } from 'zod';
 import type { BoxRequest } from '../protocol/box.ts';
 import type { HealthView } from '../protocol/views.ts';
 import type { BoxHome } from '../sandboxes/ports.ts';
+import type { Browsers } from './browser/browsers.ts';
 import type { DescribedBox } from './engine-parts.ts';
 import type { ImageSurface } from './image-surface.ts';
 import type { McpEndpoint } from './mcp/mcp-endpoint.ts';
@@ -58,6 +59,7 @@ export interface Services {
   readonly secrets: SecretsSurface;
   readonly images: ImageSurface;
   readonly previews: Previews;
+  readonly browsers: Browsers;
   readonly guard: GuardSurface;
   readonly mcp: McpEndpoint;
   readonly health: () => Promise<HealthView>;

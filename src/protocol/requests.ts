@@ -77,6 +77,22 @@ export const previewBody = z.strictObject({
 });
 export type PreviewBody = z.infer<typeof previewBody>;
 
+const pixels = z.number().int().min(1).max(32_767);
+
+/** Chromium in a sandbox, for clients of the DevTools protocol. */
+export const browserBody = z.strictObject({
+  /** Size of the window in pixels. */
+  window: z.strictObject({ width: pixels, height: pixels }).default({ width: 1280, height: 720 }),
+  /** Name or path of Chromium inside. */
+  program: z.string().min(1).max(4095).default('chromium'),
+  /** More flags of Chromium. The flags that keep it from leaking come last and stay in force. */
+  flags: z.array(z.string().min(1).max(4095)).max(100).default([]),
+  /** Port of this machine; a free one if absent. */
+  port: z.number().int().min(1).max(65535).optional(),
+});
+export type BrowserBody = z.infer<typeof browserBody>;
+export type BrowserInput = z.input<typeof browserBody>;
+
 export const stopBody = z.strictObject({ grace_ms: wholeMs.default(5000) });
 export const signalBody = z.strictObject({ signal: z.string().regex(/^SIG[A-Z0-9]{1,10}$/) });
 export const killBody = z.strictObject({ grace_ms: wholeMs.default(5000) });

@@ -64,6 +64,18 @@ export const previewView = z.strictObject({
 });
 export type PreviewView = z.infer<typeof previewView>;
 
+/** The browser of a sandbox. Both addresses contain the token that its DevTools ask for. */
+export const browserView = z.strictObject({
+  /** WebSocket of the browser itself. */
+  endpoint: z.string(),
+  /** For clients that ask `/json/version` first. */
+  url: z.string(),
+  /** Of this machine. */
+  port: z.number().int(),
+  exec_id: z.string(),
+});
+export type BrowserView = z.infer<typeof browserView>;
+
 export const sandboxView = z.strictObject({
   id: z.string(),
   name: z.string(),

@@ -6,7 +6,6 @@ export type { Conflict, LeftOut } from './apply-plan.ts';
 export { type Approval, Approvals } from './approvals.ts';
 export { Audit, type AuditLine, type AuditSearch } from './audit.ts';
 export type { BringOptions, BroughtCommits } from './bring-commits.ts';
-export type { BrowserOptions } from './browser-command.ts';
 export type { ByteChannel } from './byte-channel.ts';
 export { type ConnectionOptions, DaemonClient } from './client.ts';
 export type { FileDiff } from './diff-changes.ts';
@@ -43,7 +42,7 @@ export {
   type Verification,
   type WorkspaceScan,
 } from './sandbox.ts';
-export type { BrowserEndpoint, BrowserStart, SandboxBrowser } from './sandbox-browser.ts';
+export type { BrowserEndpoint, BrowserOptions, BrowserStart, SandboxBrowser } from './sandbox-browser.ts';
 export type {
   BoxPath,
   FileChange,

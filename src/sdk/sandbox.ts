@@ -102,7 +102,7 @@ export class Sandbox implements AsyncDisposable {
     this.files = new SandboxFiles(client, view.id);
     this.net = new SandboxNet(client, view.id);
     this.ports = new SandboxPorts(client, view.id);
-    this.browser = new SandboxBrowser(this);
+    this.browser = new SandboxBrowser(client, view.id);
   }
 
   /** Resolves when it is ready. A create that is cancelled goes on in the daemon and is then removed. */

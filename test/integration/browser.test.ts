@@ -182,13 +182,21 @@ when(realClients).describe('[G12] a browser in a sandbox', () => {
     const both = await Promise.all([box.browser.start(), box.browser.start()]);
     expect(both[0]).toEqual(both[1]);
     const [{ endpoint, url, port }] = both;
-    expect(endpoint).toMatch(/^ws:\/\/127\.0\.0\.1:\d+\/devtools\/browser\/[\w-]{36}$/);
+    expect(endpoint).toMatch(/^ws:\/\/127\.0\.0\.1:\d+\/[\w-]{43}\/devtools\/browser\/[\w-]{36}$/);
     const env = { SALLYPORT_STATE_DIR: stateDir };
     const told = await sally(['browser', 'surfing', '--json'], { env });
     expect(JSON.parse(told.stdout), told.stderr).toMatchObject({ endpoint, url, port });
     expect((await sally(['browser', 'surfing'], { env })).stdout).toBe(`${endpoint}\n`);
 
     expect((await statusFor(url, `127.0.0.1:${port}`)).body).toContain('HeadlessChrome');
+    expect(JSON.parse((await statusFor(url, `127.0.0.1:${port}`)).body)).toMatchObject({
+      webSocketDebuggerUrl: endpoint,
+    });
+    const bare = `127.0.0.1:${port}`;
+    expect(await statusFor(`http://${bare}`, bare)).toMatchObject({ status: 401 });
+    expect(await refusal(`ws://${bare}${endpoint.slice(endpoint.indexOf('/devtools'))}`, {})).toContain(
+      '401',
+    );
     expect((await statusFor(url, 'evil.test')).body).not.toContain('HeadlessChrome');
     expect(await refusal(endpoint, { origin: 'http://evil.test' })).toContain('403');
     expect(await refusal(endpoint.replace(/[^/]+$/, 'guessed'), {})).toContain('404');

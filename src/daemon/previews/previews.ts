@@ -8,11 +8,11 @@
 import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { deferred } from '../../lib/deferred.ts';
 import { SallyportError } from '../../protocol/errors.ts';
 import type { PreviewBody } from '../../protocol/requests.ts';
 import type { PreviewView } from '../../protocol/views.ts';
 import { type BoundPort, bindPort } from '../../sandboxes/bound-port.ts';
+import { connectInside } from '../inside-connection.ts';
 import type { SandboxSurface } from '../surface.ts';
 import type { LaunchFiles } from './launch-files.ts';
 import { isOwnRequest, PreviewAccess, previewCookie } from './preview-access.ts';
@@ -22,7 +22,6 @@ import { relayRequest, relayWebSocket } from './preview-relay.ts';
 const tokenMs = 5 * 60_000;
 const usualSessionMs = 12 * 3_600_000;
 const enterPath = '/.sallyport/enter/';
-const connectMs = 10_000;
 
 export interface PreviewsParts {
   readonly find: (sandboxId: string) => SandboxSurface | undefined;
@@ -195,32 +194,16 @@ export class Previews {
     return label === undefined ? undefined : this.#previews.get(label);
   }
 
-  /** Ends with whoever asked, and with the preview. The sandbox counts as used meanwhile. */
+  /** Ends with whoever asked, and with the preview. */
   async #connect(preview: Preview, asker: Duplex | ServerResponse): Promise<Duplex> {
     const sandbox = this.#parts.find(preview.sandboxId);
     if (sandbox === undefined) {
       this.#forget(preview);
       throw new SallyportError('sandbox_not_found', `sandbox ${preview.sandbox} is gone`);
     }
-    const release = sandbox.hold();
-    const over = deferred<void>();
-    asker.once('close', () => over.resolve());
-    try {
-      const target = { host: 'localhost', port: preview.port };
-      const inside = await sandbox.connect(target, AbortSignal.timeout(connectMs));
-      inside.on('error', () => {});
-      preview.open.add(inside);
-      inside.once('close', () => {
-        preview.open.delete(inside);
-        release();
-      });
-      void over.promise.then(() => inside.destroy());
-      if (!this.#previews.has(preview.label)) inside.destroy();
-      return inside;
-    } catch (error) {
-      release();
-      throw error;
-    }
+    const inside = await connectInside(sandbox, preview.port, asker, preview.open);
+    if (!this.#previews.has(preview.label)) inside.destroy();
+    return inside;
   }
 }
 

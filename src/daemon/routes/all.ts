@@ -3,6 +3,7 @@
 import type { Route } from '../route.ts';
 import { adminRoutes } from './admin.ts';
 import { auditRoutes } from './audit.ts';
+import { browserRoutes } from './browser.ts';
 import { changeRoutes } from './changes.ts';
 import { eventRoutes } from './events.ts';
 import { execRoutes } from './execs.ts';
@@ -24,6 +25,7 @@ export const allRoutes: readonly Route[] = [
   ...serviceRoutes,
   ...portRoutes,
   ...previewRoutes,
+  ...browserRoutes,
   ...execRoutes,
   ...fileRoutes,
   ...changeRoutes,

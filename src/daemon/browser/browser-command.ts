@@ -3,22 +3,15 @@
  * said here as well as in the browser image's own wrapper, so that any image with a Chromium has them.
  */
 
+import type { BrowserBody } from '../../protocol/requests.ts';
+
 /** Where DevTools listen inside. */
 export const devToolsPort = 9222;
 
 const profile = '/tmp/sallyport-browser';
 
-export interface BrowserOptions {
-  /** Of the window, in pixels: `{ width: 1280, height: 720 }`. */
-  readonly window?: { readonly width: number; readonly height: number };
-  /** Its name or path inside (default: `chromium`). */
-  readonly program?: string;
-  /** More flags of Chromium. Those that hold it back cannot be taken away. */
-  readonly flags?: readonly string[];
-}
-
 export function browserCommand(
-  { window = { width: 1280, height: 720 }, program = 'chromium', flags = [] }: BrowserOptions,
+  { window, program, flags }: Pick<BrowserBody, 'window' | 'program' | 'flags'>,
   services: readonly string[],
 ): readonly string[] {
   return [
@@ -58,7 +51,7 @@ function withoutLeaks(services: readonly string[]): readonly string[] {
 /** Of a command that runs: whether it is the browser that was started here. */
 export const isBrowser = (argv: readonly string[]): boolean => argv.includes(`--user-data-dir=${profile}`);
 
-/** What Chromium says when it listens: the path has a token that only who may read its output, or ask it, knows. */
+/** The path of the browser's own WebSocket, from the line that Chromium prints when it listens. */
 export function devToolsPath(said: string): string | undefined {
   return /^DevTools listening on ws:\/\/[^/\s]+(\/devtools\/browser\/[\w-]+)\s*$/m.exec(said)?.[1];
 }
