@@ -21,11 +21,14 @@ export function hostEnvironment(
     ...env,
     PATH: safePath(given['PATH'] ?? '', cwd),
     // SECURITY: a repository's own configuration must not start programs while its state is looked at.
-    GIT_CONFIG_COUNT: '2',
+    GIT_CONFIG_COUNT: '3',
     GIT_CONFIG_KEY_0: 'core.fsmonitor',
     GIT_CONFIG_VALUE_0: 'false',
     GIT_CONFIG_KEY_1: 'core.hooksPath',
     GIT_CONFIG_VALUE_1: '/dev/null',
+    // A folder that looks like a repository without a work tree has a configuration among ordinary files.
+    GIT_CONFIG_KEY_2: 'safe.bareRepository',
+    GIT_CONFIG_VALUE_2: 'explicit',
     GIT_PAGER: 'cat',
     PAGER: 'cat',
     GIT_TERMINAL_PROMPT: '0',

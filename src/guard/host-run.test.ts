@@ -1,4 +1,14 @@
-import { closeSync, constants, mkdirSync, openSync, readFileSync, readSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { temporaryFolder } from '../../test/support/little-engine.ts';
@@ -64,6 +74,25 @@ describe('[C4][C5] a guarded command on the host', () => {
     await git('config', 'core.fsmonitor', './planted');
     const run = await git('status', '--porcelain');
     expect(run).toMatchObject({ exitCode: 0, stdout: '?? planted\n' });
+  });
+
+  test('[C1] obeys no repository that lies among ordinary files; git by itself does', async () => {
+    const cwd = temporaryFolder();
+    for (const name of ['objects', 'refs']) mkdirSync(join(cwd, name));
+    writeFileSync(join(cwd, 'HEAD'), 'ref: refs/heads/main\n');
+    writeFileSync(
+      join(cwd, 'config'),
+      '[core]\n repositoryformatversion = 0\n bare = false\n worktree = .\n[alias]\n planted = "!touch was-here"\n',
+    );
+    const argv = ['git', 'planted'];
+    const { stderr } = await runOnHost(
+      { text: '', argv },
+      { ...here(), cwd, environment: { ...process.env, HOME: cwd } },
+    );
+    expect(stderr).toContain("'planted' is not a git command");
+    expect(existsSync(join(cwd, 'was-here'))).toBe(false);
+    execFileSync('git', ['planted'], { cwd, env: { PATH: process.env['PATH'] ?? '', HOME: cwd } });
+    expect(existsSync(join(cwd, 'was-here'))).toBe(true);
   });
 
   test('keeps at most so many bytes of each stream, head and tail', async () => {

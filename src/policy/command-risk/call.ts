@@ -21,15 +21,19 @@ export class Call {
   readonly span: Span;
   /** What reaches it by a here-document, a here-string or an `echo` before it; undefined where that is not known. */
   readonly input: string | undefined;
-  /** The input is a list of names below this folder. */
-  readonly listed: boolean;
+  /** The input is a list of names below this folder, `protected`: also of files that other programs execute. */
+  readonly listed: false | 'plain' | 'protected';
   readonly bench: Bench;
 
   constructor(
     bench: Bench,
     program: string,
     args: readonly Arg[],
-    how: { readonly span: Span; readonly input?: string | undefined; readonly listed?: boolean },
+    how: {
+      readonly span: Span;
+      readonly input?: string | undefined;
+      readonly listed?: false | 'plain' | 'protected';
+    },
   ) {
     this.bench = bench;
     this.program = program;

@@ -34,11 +34,9 @@ export function whyRuns(node: SyntaxNode, variables: Variables): string | undefi
         ? evaluates
         : undefined;
     case 'Assignment':
-      return node.index !== undefined && !isPlainIndex(node.index.text) ? evaluates : undefined;
+      return node.index !== undefined && !isPlainIndex(node.index.text, variables) ? evaluates : undefined;
     case 'ArrayValue':
-      return node.elements.some(({ text }) => /^\[/.test(text) && !/^\[[\w.-]+\]\+?=/.test(text))
-        ? evaluates
-        : undefined;
+      return node.elements.some(({ text }) => !isPlainElement(text, variables)) ? evaluates : undefined;
     case 'For':
     case 'Select':
       return whySteers(node.name.value, { exported: false });
@@ -53,13 +51,20 @@ export function whyRuns(node: SyntaxNode, variables: Variables): string | undefi
   }
 }
 
-const isPlainIndex = (text: string): boolean =>
-  /^(@|\*|\d+|-\d+|[A-Za-z_][\w.-]*|"[\w .-]+"|'[\w .-]+')?$/.test(text);
+/** SECURITY: of an array that is not declared with -A the value of a name is evaluated, too. */
+const isPlainIndex = (text: string, variables: Variables): boolean =>
+  /^(@|\*|\d+|-\d+|[A-Za-z_][\w.-]*|"[\w .-]+"|'[\w .-]+')?$/.test(text) &&
+  (text.match(/[A-Za-z_]\w*/g) ?? []).every((name) => variables.isHarmlessIndex(name));
+
+const isPlainElement = (text: string, variables: Variables): boolean => {
+  const index = /^\[([\w.-]+)\]\+?=/.exec(text)?.[1];
+  return index === undefined ? !text.startsWith('[') : isPlainIndex(index, variables);
+};
 
 function parameterRuns(node: ParameterExpansionPart, variables: Variables): string | undefined {
   const { prefix, index, operation, parameter } = node;
-  if (index !== undefined && !/^(@|\*|\d+|-\d+)$/.test(index.text) && !wordRunsNothing(index, variables))
-    return evaluates;
+  const isPlain = index === undefined || isPlainIndex(index.text, variables);
+  if (!isPlain && !wordRunsNothing(index, variables)) return evaluates;
   // ${!name[@]} and ${!name*} are lists of subscripts and of names; ${!name} is a value that is taken for a name.
   if (prefix === '!' && !/^[@*]$/.test(index?.text ?? '') && operation?.type !== 'Names')
     return 'a value is taken for the name of another variable';

@@ -15,10 +15,12 @@ import {
 import { allowedOf } from './allowed.ts';
 import { type Bench, Call } from './call.ts';
 import { fitsPattern } from './command-pattern.ts';
+import { fillsDisk, startsForEver } from './endless.ts';
 import type { Judgement } from './evaluate.ts';
 import { whyRuns } from './expansions.ts';
-import { listsNames } from './outputs.ts';
+import { listsNames, listsProtected } from './outputs.ts';
 import { scopeOf, type Whereabouts } from './paths.ts';
+import { isProtectedText } from './protected-writes.ts';
 import { restrictedBy } from './restricted.ts';
 import type { Span } from './risk.ts';
 import { whySteers } from './steering.ts';
@@ -60,7 +62,7 @@ export function judgeScript(text: string, judgement: Judgement, outer: Outer = {
     place,
     depth,
     functions: new Map([...(outer.functions ?? []), ...functionsOf(script)]),
-    variables: new Variables(script),
+    variables: new Variables(script, depth > 0),
     where: outer.where ?? { cwd: judgement.cwd, elsewhere: false },
   };
   scene.where = whereAfter(script, scene);
@@ -70,13 +72,15 @@ export function judgeScript(text: string, judgement: Judgement, outer: Outer = {
 /** What reaches a command by its input. */
 interface Input {
   readonly text: string | undefined;
-  readonly listed: boolean;
+  /** Names below this folder. `protected`: also of files that other programs execute. */
+  readonly listed: false | 'plain' | 'protected';
 }
 const nothing: Input = { text: undefined, listed: false };
 
 function visit(node: SyntaxNode, scene: Scene, input: Input): void {
   if (node.type === 'Script') tellErrors(node, scene);
   if (node.type === 'Function') judgeFunction(node, scene);
+  judgeEndless(node, scene);
   if (node.type === 'Pipeline') {
     visitPipeline(node, scene);
     return;
@@ -101,9 +105,26 @@ function visitPipeline(pipeline: Pipeline, scene: Scene): void {
     const text = before?.type === 'Command' ? printed(before, scene.variables) : undefined;
     const isXargs =
       stage.type === 'Command' && /xargs$|^(env|nice|timeout|command)$/.test(stage.name?.value ?? '');
-    visit(stage, scene, { text, listed: isXargs && listsNames(pipeline.commands.slice(0, at)) });
+    const earlier = pipeline.commands.slice(0, at);
+    const isListed = isXargs && listsNames(earlier);
+    const listed = isListed && (listsProtected(earlier) ? 'protected' : 'plain');
+    visit(stage, scene, { text, listed });
   }
 }
+
+function judgeEndless(node: SyntaxNode, { judgement, place }: Scene): void {
+  if ((node.type === 'Pipeline' || node.type === 'Command') && fillsDisk(node))
+    judgement.report('destroys', place(node), 'it writes until the disk is full');
+  if (startsForEver(node))
+    judgement.report('destroys', place(node), 'it starts programs until the machine is full');
+}
+
+/** Programs by whose output or effect others are judged. */
+const reliedOn = new Set(
+  'echo printf pwd cd pushd popd chdir read ls find fd fdfind git rg grep egrep fgrep wc nproc date id sort uniq head tail tac shuf xargs env'.split(
+    ' ',
+  ),
+);
 
 /** A function that starts itself twice has no end: `:(){ :|:& };:`. */
 function judgeFunction(node: FunctionNode, { judgement, place }: Scene): void {
@@ -114,6 +135,8 @@ function judgeFunction(node: FunctionNode, { judgement, place }: Scene): void {
     forEachChild(child, count);
   };
   count(node.body);
+  if (reliedOn.has(name))
+    judgement.report('not_understood', place(node), `a function in the place of ${name}`);
   if (calls > 1)
     judgement.report(
       'destroys',
@@ -145,7 +168,7 @@ function whereAfter(script: ParsedScript, scene: Scene): Whereabouts {
       if (arg === undefined) bases.push('~');
       else if (arg.known && arg.text !== '-') bases.push(arg.text);
       const stays = scope === 'here' || scope === 'all-here' || scope === 'scratch';
-      elsewhere ||= !stays || arg?.text === '-' || /(^|\/)\.git(\/|$)/i.test(arg?.text ?? '');
+      elsewhere ||= !stays || arg?.text === '-' || isProtectedText(arg?.text ?? '', arg?.glob);
     }
     forEachChild(child, look);
   };
@@ -170,7 +193,7 @@ function judgeCommand(command: Command, scene: Scene, piped: Input): void {
   );
   const bench = benchOf(scene);
   for (const each of command.prefix) {
-    if (each.type !== 'Assignment') continue;
+    if (each.type !== 'Assignment' || isSeparator(each, command)) continue;
     const value = each.value.type === 'Word' ? each.value.value : undefined;
     const why = whySteers(each.name, { exported: command.name !== undefined, value });
     if (why !== undefined) bench.report('runs_code', place(each), why);
@@ -185,6 +208,10 @@ function judgeCommand(command: Command, scene: Scene, piped: Input): void {
     input: own === undefined && !readsElsewhere(command) ? piped : { text: own, listed: false },
   });
 }
+
+/** `IFS= read -r line`: for that one builtin, which only takes its input apart by it. */
+const isSeparator = (assignment: Assignment, { name }: Command): boolean =>
+  assignment.name === 'IFS' && /^(read|mapfile|readarray)$/.test(name?.value ?? '');
 
 /** Then what a pipe brings is not read. */
 const readsElsewhere = ({ redirects }: Command): boolean =>

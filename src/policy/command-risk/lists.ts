@@ -14,11 +14,33 @@ export interface RiskLists {
   readonly safeTools: readonly string[];
 }
 
+/** Below a home, besides what no sandbox may see (`host-places.ts`): keys and tokens of programs, histories, wallets. */
+const homeSecrets = [
+  '.bash_history .zsh_history .zhistory .histfile .python_history .node_repl_history .psql_history .mysql_history',
+  '.rediscli_history .sqlite_history .local/share/fish/fish_history .lesshst .viminfo .Xauthority .ICEauthority',
+  '.claude.json .gemini/oauth_creds.json .local/share/opencode/auth.json .config/github-copilot .qwen/oauth_creds.json',
+  '.config/heroku .fly .config/fly .databrickscfg .snowflake .config/hcloud .wrangler .config/.wrangler .vercel',
+  '.config/netlify .netlify .config/linode-cli .cloudflared .pulumi .config/pulumi .aliyun .bluemix .tsh .minikube',
+  '.composer/auth.json .config/composer/auth.json .nuget/NuGet .config/pip/pip.conf .pip/pip.conf .condarc .kaggle',
+  '.huggingface .cache/huggingface/token .config/age .age .ngrok2 .config/ngrok .mc .rclone.conf .passwd-s3fs',
+  '.smbcredentials .fetchmailrc .msmtprc .muttrc .authinfo .authinfo.gpg .purple .config/discord .config/Slack',
+  '.config/Signal .putty .config/filezilla .filezilla .remmina .local/share/remmina .vnc .config/tigervnc',
+  '.vault_pass.txt .chef .puppetlabs .electrum .bitcoin .ethereum .subversion/auth',
+].flatMap((line) => line.split(' '));
+
+/** Names that hold secrets in whatever folder they are. */
+const secretNames = [
+  '.env .env.* .flaskenv .dev.vars id_rsa id_dsa id_ecdsa id_ed25519 id_*_sk .ssh .aws .gnupg .netrc .pgpass',
+  '.git-credentials .htpasswd .vault-token .pypirc .dockercfg .kube kubeconfig .docker master.key credentials.json',
+  'client_secret*.json service-account*.json service_account*.json secrets.y*ml secrets.toml secrets.json',
+  'terraform.tfstate *.tfstate.backup wp-config.php *.key *.p12 *.pfx *.jks *.keystore *.kdbx *.ovpn *.ppk',
+].flatMap((line) => line.split(' '));
+
 export const defaultLists: RiskLists = {
   forbidden: ['rm -rf /', 'mkfs', 'mkfs.*', 'dd of=/dev/*', 'format C:', 'del /f /s /q C:\\'],
   restrictedPaths: [
     '/root',
-    ...'shadow shadow- gshadow gshadow- passwd sudoers sudoers.d ssh ssl/private kubernetes krb5.keytab'
+    ...'shadow shadow- gshadow gshadow- passwd sudoers sudoers.d ssh ssl/private kubernetes krb5.keytab wireguard openvpn mysql/debian.cnf NetworkManager/system-connections'
       .split(' ')
       .map((name) => `/etc/${name}`),
     ...'environ mem maps root cwd fd cmdline auxv stack map_files task'
@@ -32,14 +54,8 @@ export const defaultLists: RiskLists = {
     ),
     ...'/var/spool/cron /var/mail /var/spool/mail /sys/firmware /boot/grub'.split(' '),
     ...credentialsInHome.map((path) => `~/${path}`),
-    ...'.bash_history .zsh_history .python_history .node_repl_history .psql_history .mysql_history .lesshst .viminfo'
-      .split(' ')
-      .map((name) => `~/${name}`),
-    // Names that hold secrets in whatever folder they are.
-    ...'.env .env.* id_rsa id_dsa id_ecdsa id_ed25519 .ssh .aws .gnupg .netrc .pgpass .git-credentials'.split(
-      ' ',
-    ),
-    ...'.htpasswd .vault-token .pypirc'.split(' '),
+    ...homeSecrets.map((path) => `~/${path}`),
+    ...secretNames,
     'C:\\Windows',
     'System32',
     'SysWOW64',

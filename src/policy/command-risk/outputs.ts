@@ -1,6 +1,8 @@
 /** What commands print, by their kind: names below this folder, or a number. Pure. */
 
 import type { Command, CommandNode, ParsedScript, PipelineNode } from 'unbash';
+import { findsProtected } from './grammars/find.ts';
+import { mayFindProtected } from './protected-writes.ts';
 
 /** The stages of a script that is one pipeline and nothing else. */
 function stagesOf(script: ParsedScript): readonly CommandNode[] | undefined {
@@ -28,6 +30,44 @@ export function listsNames(found: readonly CommandNode[]): boolean {
   return lists(words);
 }
 
+/** Of what lists names: whether a file that other programs execute may be among them. */
+export function listsProtected(found: readonly CommandNode[]): boolean {
+  const lister = found.findLast((stage) => {
+    const words = stage.type === 'Command' ? plainWords(stage) : undefined;
+    return words !== undefined && !passesOn(words);
+  });
+  const [name = '', ...args] = (lister?.type === 'Command' ? plainWords(lister) : undefined) ?? [];
+  const operands = args.filter((arg) => !arg.startsWith('-'));
+  switch (name) {
+    case 'find':
+      return findsProtected(args);
+    case 'ls':
+      return args.some((arg) => /^-[a-zA-Z0-9]*[aA]/.test(arg)) || operands.some(mayFindProtected);
+    case 'rg':
+      return args.some((arg) => /^(-\w*(\.|u\w*u)|--hidden|--unrestricted)/.test(arg));
+    case 'fd':
+    case 'fdfind':
+      return args.some((arg) => /^(-[a-zA-Z]*[Hu]|--hidden|--unrestricted|--no-ignore)/.test(arg));
+    case 'git':
+      return !operands.slice(1).some((arg) => /^\*\.\w+$/.test(arg) && !mayFindProtected(arg));
+    default:
+      return !isFiltered(args, operands.slice(1));
+  }
+}
+
+/** grep: files of some names, or below folders that are named. */
+const isFiltered = (args: readonly string[], roots: readonly string[]): boolean =>
+  args.some((arg) => /^--include=/.test(arg) && !mayFindProtected(arg.slice(10))) ||
+  (roots.length > 0 && roots.every((root) => /^[\w*][\w*./-]*$/.test(root) && !/\/\./.test(root)));
+
+/** An `ls` of several folders puts empty lines between them. */
+export const listsEmptyLines = (found: readonly CommandNode[]): boolean =>
+  found.some((stage) => {
+    const words = stage.type === 'Command' ? plainWords(stage) : undefined;
+    const operands = words?.slice(1).filter((word) => !word.startsWith('-')) ?? [];
+    return words?.[0] === 'ls' && (operands.length > 1 || operands.some((word) => /[*?[]/.test(word)));
+  });
+
 /** Programs that print some of their lines and change none of them. */
 const passesOn = ([name = '', ...args]: readonly string[]): boolean =>
   (/^(sort|uniq|head|tail|tac|shuf)$/.test(name) && args.every((arg) => /^(-[a-zA-Z0-9]+|\d+)$/.test(arg))) ||
@@ -49,35 +89,42 @@ function lists([name = '', ...args]: readonly string[]): boolean {
     case 'fdfind':
       return !args.some((arg) => /^-(printf|fprint|exec|ok|x|X|-exec|L|H|follow|-format)/.test(arg));
     case 'git': {
+      // With a format it prints any text, and a log has messages.
       const [sub = ''] = args;
-      const isNames = args.some((arg) => arg === '--name-only');
-      return (
-        sub === 'ls-files' || (/^(diff|show|log|diff-tree)$/.test(sub) && isNames && !args.includes('-C'))
-      );
+      const isNames = args.includes('--name-only') && !args.includes('-C');
+      const formats = args.filter((arg) => /^--(format|pretty|oneline|stat|patch)|^-[psu]/.test(arg));
+      if (/^(show|log)$/.test(sub)) return isNames && formats.length === 1 && formats[0] === '--format=';
+      return formats.length === 0 && (sub === 'ls-files' || (/^diff(-tree)?$/.test(sub) && isNames));
     }
     case 'rg':
       return args.some((arg) => /^(-l|--files|--files-with-matches)$/.test(arg));
     case 'grep':
     case 'egrep':
     case 'fgrep':
-      return args.some((arg) => /^-[a-zA-Z]*[lL][a-zA-Z]*$|^--files-with(out)?-match/.test(arg));
+      return (
+        args.some((arg) => /^-[a-zA-Z]*[lL][a-zA-Z]*$|^--files-with(out)?-match/.test(arg)) &&
+        // Another one, --label, prints what it says.
+        args.every((arg) => !arg.startsWith('--') || /^--(files-with|include=|exclude|recursive$)/.test(arg))
+      );
     default:
       return false;
   }
 }
 
-/** The output is a number whatever is counted. */
-export function isNumeric(script: ParsedScript): boolean {
+/** The output is a number whatever is counted; where that fails, nothing. `always`: it does not fail. */
+export function isNumeric(script: ParsedScript, always?: 'always'): boolean {
   const last = stagesOf(script)?.at(-1);
-  if (last?.type !== 'Command') return false;
+  if (last?.type !== 'Command' || (always === 'always' && last.redirects.length > 0)) return false;
   const words = plainWords(last);
   if (words === undefined) return false;
   const [name = '', ...args] = words;
   const line = words.join(' ');
   if (name === 'wc') return args.length === 1 && /^-[lwcm]$/.test(args[0] ?? '');
+  if (/^(nproc|date \+%(s|Y|m|d|H|M|S|j|Y%m%d)|id -[ug])$/.test(line)) return true;
+  if (always === 'always') return false;
   if (/^[ef]?grep$/.test(name))
     return args[0] === '-c' && args.filter((arg) => !arg.startsWith('-')).length <= 2;
-  return /^(nproc|date \+%(s|Y|m|d|H|M|S|j|Y%m%d)|id -[ug]|git rev-list --count [\w./~^-]+)$/.test(line);
+  return /^git rev-list --count [\w./~^-]+$/.test(line);
 }
 
 /** Undefined where a word is not known as it stands. */

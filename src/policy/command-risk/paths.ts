@@ -39,6 +39,7 @@ export function scopeOf(arg: Arg, where: Whereabouts): Scope {
   if (text.startsWith('~')) return 'home';
   if (!text.startsWith('/')) return relativeScope(text, where);
   const path = normalise(text);
+  if (path === where.cwd) return 'all-here';
   if (where.cwd !== undefined && path.startsWith(`${where.cwd}/`)) {
     return relativeScope(path.slice(where.cwd.length + 1), { ...where, elsewhere: false });
   }

@@ -2,7 +2,7 @@
 
 import { executedNames } from '../executed-names.ts';
 import { foldedName, isProtectedPath } from '../protected-names.ts';
-import { canBe, isPattern } from './globs.ts';
+import { canBe, canBeHidden, isPattern } from './globs.ts';
 
 /** Read from a home at the start of a shell, a session or a program, besides what a project has (`executed-names.ts`). */
 const homeNames = [
@@ -12,11 +12,16 @@ const homeNames = [
   '.tmux.conf .screenrc .pythonrc .pdbrc .irbrc .pryrc .lessfilter .lesskey .curlrc .wgetrc .tool-versions',
   '.cargo .config .local autostart authorized_keys crontab cron.d cron.daily cron.hourly',
   'sitecustomize.py usercustomize.py',
+  // Of a project: which program `cargo`, `mvn` or `yarn` is, also where only its version is asked for.
+  'rust-toolchain rust-toolchain.toml .mvn .sbtopts .jvmopts .pnp.cjs .pnp.loader.mjs',
 ].flatMap((line) => line.split(' '));
 
 const listed = ['.git', ...homeNames, ...executedNames.map(({ name }) => name.toLowerCase())].filter(
   (name) => !/[*/]/.test(name),
 );
+
+/** What makes a folder a git directory, whatever the folder is called; and repositories without a work tree, `x.git`. */
+const gitName = /^(head|commondir|.+\.git)$/;
 
 /** Whether a part of the path is such a name, or a pattern that can become one. */
 export function isProtectedText(path: string, glob = false): boolean {
@@ -24,7 +29,7 @@ export function isProtectedText(path: string, glob = false): boolean {
   return path.split('/').some((each) => {
     const part = foldedName(each);
     if (part === '') return false;
-    if (homeNames.includes(part)) return true;
+    if (homeNames.includes(part) || gitName.test(part)) return true;
     // A pattern of letters for a name without a dot is one in a thousand; `build/*` is everyday.
     return (
       glob &&
@@ -33,3 +38,13 @@ export function isProtectedText(path: string, glob = false): boolean {
     );
   });
 }
+
+/** In a git directory. */
+const gitFiles =
+  'config hooks head commondir pre-commit pre-push pre-rebase commit-msg prepare-commit-msg post-checkout post-commit post-merge'.split(
+    ' ',
+  );
+
+/** Whether a search for files of this name, which may be a pattern, finds one of them. */
+export const mayFindProtected = (name: string): boolean =>
+  isProtectedText(name) || [...listed, ...gitFiles].some((each) => canBeHidden(name.toLowerCase(), each));

@@ -79,12 +79,26 @@ function candidates(word: string): readonly string[] {
 }
 
 function unixEntry(given: string, look: Look): string | undefined {
-  const text = given.replace(/^~root(?=\/|$)/, '/root');
+  // ~+ is the working folder.
+  const text = given.replace(/^~root(?=\/|$)/, '/root').replace(/^~\+(?=\/|$)/, '.');
   if (text === '' || text.length > 4096) return undefined;
   const { where, list } = look;
+  // SECURITY: a link on the way decides where `..` leads, as in /proc/self/cwd/.. .
+  const before = /^(.+?)\/\.\.(\/|$)/.exec(text)?.[1];
+  if (before !== undefined && !/(^|\/)\.\.?$/.test(before)) {
+    const found = unixEntry(before, { ...look, deep: false });
+    if (found !== undefined) return found;
+  }
   if (isOwn(text, where)) return namedEntry(partsOf(text), list);
   const homeless = homePath(text);
+  if (homeless?.[0] === '..')
+    return outsideEntry(
+      homeless.filter((part) => part !== '..'),
+      look,
+    );
   if (homeless !== undefined) {
+    // ~- and ~2 are folders that the shell was in before.
+    if (/^~[-+]?\d*(\/|$)/.test(text) && !/^~(\/|$)/.test(text)) return anywhereEntry(homeless, list);
     return (
       find(among(list, 'home', homeless), (each) => match(each, homeless, 'home', look)) ??
       namedEntry(homeless, list)
@@ -131,7 +145,7 @@ function among(
 /** The parts below a home: of `~/x`, `~user/x`; `~root` is a path of its own. */
 function homePath(text: string): readonly string[] | undefined {
   if (!text.startsWith('~')) return undefined;
-  return partsOf(normalise(text.slice(Math.max(1, `${text}/`.indexOf('/')))));
+  return partsOf(normalise(text.slice(`${text}/`.indexOf('/') + 1)));
 }
 
 function absoluteEntry(path: readonly string[], look: Look): string | undefined {
@@ -176,7 +190,12 @@ function namedEntry(path: readonly string[], { all, names, patterns }: Restricte
     if (examples.test(part)) continue;
     const exact = names.get(part);
     if (exact !== undefined) return exact;
-    if (/^\*+$/.test(part)) continue;
+    // `*` and `*.json` are everyday, and say nothing of a name.
+    if (/^[*?]*(\.\w*)?$/.test(part) && part.startsWith('*')) {
+      const found = find(patterns, ({ parts: [name = ''] }) => name === part);
+      if (found !== undefined) return found;
+      continue;
+    }
     const rest = isPattern(part) ? all : patterns;
     const found = find(rest, ({ kind, parts: [name = ''] }) => kind === 'name' && canBe(part, name));
     if (found !== undefined) return found;

@@ -1,8 +1,11 @@
 /** Names of variables that may be set. Most variables of an environment make some program load, start or trust something. Pure. */
 
-/** Read by the shell itself, exported or not; or exported already where a guarded command runs. */
+/**
+ * Read by the shell itself, exported or not; or exported already where a guarded command runs; or evaluated as a number when it is
+ * set, as RANDOM is.
+ */
 const steersShell =
-  /^(PATH|IFS|HOME|ENV|CDPATH|PS\d|TMOUT|TMPDIR|TIMEFORMAT|OPT(ARG|ERR|IND)|FUNCNEST|INPUTRC|GLOBIGNORE|EXECIGNORE|FIGNORE|POSIXLY_CORRECT|PROMPT_.*|SHELL.*|BASH.*|HIST.*|COMP_.*|COMPREPLY|READLINE_.*|MAIL.*|LD_.*|DYLD_.*|GIT_.*|PAGER|EDITOR|VISUAL|BROWSER|histchars|auto_resume|PWD|OLDPWD|DIRSTACK|FUNCNAME|GROUPS|MAPFILE|_)$/;
+  /^(PATH|IFS|HOME|ENV|CDPATH|PS\d|TMOUT|TMPDIR|TIMEFORMAT|OPT(ARG|ERR|IND)|FUNCNEST|INPUTRC|GLOBIGNORE|EXECIGNORE|FIGNORE|POSIXLY_CORRECT|PROMPT_.*|SHELL.*|BASH.*|HIST.*|COMP_.*|COMPREPLY|READLINE_.*|MAIL.*|LD_.*|DYLD_.*|GIT_.*|PAGER|EDITOR|VISUAL|BROWSER|histchars|auto_resume|PWD|OLDPWD|S?RANDOM|SECONDS|LINENO|EPOCH.*|E?UID|PPID|DIRSTACK|FUNCNAME|GROUPS|MAPFILE|_)$/;
 
 /** Harmless for every program: language, colours, sizes, and what a log shows. */
 const harmless =

@@ -51,7 +51,7 @@ const asksByLetter = /^(node|nodejs|java|php|perl|ruby|npm|rustc|python[\d.]*|pi
 /** Every program of the tables answers these two without doing anything else. */
 export function asksOnly({ program, args }: Call): boolean {
   // Its configuration may name another program to be run in its place.
-  if (program === 'yarn' || program === 'bundle') return false;
+  if (/^(yarn|bundle|dotnet|gulp|grunt|ng|nx)$/.test(program)) return false;
   const [only] = args;
   if (args.length !== 1 || only?.known !== true) return false;
   return (

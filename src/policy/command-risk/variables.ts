@@ -4,8 +4,8 @@
  */
 
 import { type Assignment, forEachChild, type ParsedScript, type SyntaxNode, type Word } from 'unbash';
-import { isNumeric, listsNames } from './outputs.ts';
-import { anyName, fieldsOf, hidden, literal, type Piece, type Values } from './words.ts';
+import { isNumeric, listsEmptyLines, listsNames } from './outputs.ts';
+import { anyName, fieldsOf, hidden, literal, ownName, type Piece, type Values } from './words.ts';
 
 interface Site {
   readonly value: Piece | Word | readonly Word[];
@@ -14,12 +14,17 @@ interface Site {
   readonly until: number;
 }
 
-/** Values that the environment of a guarded command gives: plain names without a dash, or numbers. */
-const plainVariables =
-  /^([?$#!]|USER|LOGNAME|UID|EUID|PPID|HOSTNAME|RANDOM|SRANDOM|SECONDS|EPOCHSECONDS|LINENO|SHLVL|BASHPID|BASH_VERSION|OSTYPE|HOSTTYPE|MACHTYPE|LANG|LC_ALL|TERM|COLUMNS|LINES)$/;
+/** Names that bash itself always sets: plain words without a dash, or numbers. */
+const shellVariables =
+  /^([?$#]|UID|EUID|PPID|RANDOM|SECONDS|LINENO|SHLVL|BASHPID|BASH_VERSION|OSTYPE|HOSTTYPE|MACHTYPE)$/;
+/** Plain words as well, where they are set. SECURITY: `$LC_ALL.env` is `.env` where they are not. */
+const environmentVariables =
+  /^(!|USER|LOGNAME|HOSTNAME|SRANDOM|EPOCHSECONDS|LANG|LC_ALL|TERM|COLUMNS|LINES)$/;
 
 export class Variables implements Values {
   readonly #script: ParsedScript;
+  /** Another script started this one, and may have set what the environment has. */
+  readonly #isInner: boolean;
   #sites: Map<string, Site[]> | undefined;
   readonly #resolved = new Map<string, Piece | undefined>();
   /** Text that is run by `eval` and the like may set anything. */
@@ -27,8 +32,9 @@ export class Variables implements Values {
   /** Reads of names that a stage before them listed, by their position. */
   readonly #listed = new Set<number>();
 
-  constructor(script: ParsedScript) {
+  constructor(script: ParsedScript, isInner: boolean) {
     this.#script = script;
+    this.#isInner = isInner;
   }
 
   /** `alone`: the value is all of the word, so that it matters less whether it is set. */
@@ -37,9 +43,10 @@ export class Variables implements Values {
     if (this.#isOpaque) return hidden;
     const own = sites.get(name);
     if (own === undefined) {
-      if (name === 'HOME') return literal('~');
-      if (name === 'PWD') return literal('.');
-      return plainVariables.test(name) ? anyName : hidden;
+      if (name === 'HOME') return { ...literal('~'), reveals: true };
+      if (name === 'PWD') return { ...literal('.'), reveals: true };
+      if (shellVariables.test(name)) return anyName;
+      return alone && !this.#isInner && environmentVariables.test(name) ? ownName : hidden;
     }
     if (!alone && !own.some(({ from, until }) => from <= pos && pos < until)) return hidden;
     return this.#resolve(name, own) ?? hidden;
@@ -53,6 +60,12 @@ export class Variables implements Values {
     if (own === undefined) return false;
     const value = this.#resolve(name, own);
     return own.every(({ value: each }) => each === anyName || isNumberWord(each)) && value !== undefined;
+  }
+
+  /** Evaluating the name as an expression runs nothing: its values are numbers, or nothing sets it. */
+  isHarmlessIndex(name: string): boolean {
+    const isUnset = /^[a-z]/.test(name) && !this.#all().has(name) && !this.#isOpaque && !this.#isInner;
+    return isUnset || this.isNumber(name);
   }
 
   #resolve(name: string, own: readonly Site[]): Piece | undefined {
@@ -167,6 +180,8 @@ export class Variables implements Values {
       )
     ) {
       for (const arg of node.args) {
+        for (const attached of arg.type === 'Word' ? attachedNames(arg.value) : [])
+          this.#add(attached, { value: hidden, ...never });
         const found = arg.type === 'Word' ? /^[A-Za-z_]\w*/.exec(arg.value) : null;
         // `read x`, `declare x`, `export "x=…"`: not followed. A bare name behind export keeps its value.
         if (
@@ -200,17 +215,26 @@ export class Variables implements Values {
       const [name] = names;
       if (names.length !== 1 || name === undefined) continue;
       this.#listed.add(read.pos);
-      this.#add(name, { value: anyName, from: stage.body.pos, until: stage.body.end });
+      const isSure = !listsEmptyLines(commands.slice(0, at));
+      const from = isSure ? stage.body.pos : Number.POSITIVE_INFINITY;
+      this.#add(name, { value: ownName, from, until: stage.body.end });
     }
   }
 }
+
+/** `printf -vx` and `read -rax` set `x`: every end of the letters may be a name. */
+const attachedNames = (word: string): readonly string[] => {
+  const letters = /^-([A-Za-z]\w*)/.exec(word)?.[1] ?? '';
+  return [...letters].map((_, at) => letters.slice(at + 1)).filter((name) => /^[A-Za-z_]/.test(name));
+};
 
 /** One value is that value. Several are a pattern, if each of them is a plain name of this folder. */
 function together(pieces: readonly Piece[]): Piece | undefined {
   const [first] = pieces;
   if (first === undefined || pieces.some(({ known }) => !known)) return undefined;
   if (pieces.every(({ text }) => text === first.text)) return first;
-  return pieces.every(({ text }) => isPlainName(text)) ? anyName : undefined;
+  if (!pieces.every(({ text }) => isPlainName(text))) return undefined;
+  return pieces.some(({ reveals }) => reveals === true) ? ownName : anyName;
 }
 
 /** SECURITY: no option, no way out of this folder, no name with a dot at its front. */

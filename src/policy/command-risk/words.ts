@@ -12,6 +12,10 @@ export interface Arg {
   readonly known: boolean;
   /** Holds a pattern that stands for names: a glob, or a value of which only the kind is known. */
   readonly glob: boolean;
+  /** Not known, and outside of quotes: it may become several words. */
+  readonly splits?: boolean;
+  /** Holds names of files or of the user: to send it away tells of them. */
+  readonly reveals?: boolean;
   /** As it is written, for paths of Windows: a shell takes their backslashes away. */
   readonly raw: string;
   readonly span: Span;
@@ -21,20 +25,33 @@ export interface Arg {
 export type Place = (node: { readonly pos: number; readonly end: number }) => Span;
 
 /** Words that come from elsewhere: what `xargs` reads, what `find` puts for {}. */
-export const unknownArg = (span: Span): Arg => ({ text: '', known: false, glob: false, raw: '', span });
+export const unknownArg = (span: Span): Arg => ({
+  text: '',
+  known: false,
+  glob: false,
+  splits: true,
+  raw: '',
+  span,
+});
 
 /** Names below this folder, as `find .` or `git ls-files` print them: a pattern like any other. */
 export const someName = (span: Span): Arg => ({ text: '*', known: true, glob: true, raw: '*', span });
+
+/** One of those names that other programs execute. */
+export const protectedName = (span: Span): Arg => ({ ...someName(span), text: '.git/*', raw: '.git/*' });
 
 /** All fields that a word becomes; usually one. */
 export function toArgs(word: Word, place: Place, variables: Values): readonly Arg[] {
   const span = place(word);
   if (word.parts === undefined || word.parts.length === 0)
     return [{ text: word.value, known: true, glob: false, raw: word.text, span }];
+  const isOpen = word.parts.some((part) => isExpansion(part) || part.type === 'BraceExpansion');
   return fieldsOf(word.parts, variables, false).map((field) => ({
     text: field.known ? field.text : word.value,
     known: field.known,
     glob: field.glob,
+    ...(isOpen && !field.known ? { splits: true } : {}),
+    ...(field.reveals === true ? { reveals: true } : {}),
     raw: word.text,
     span,
   }));
@@ -58,17 +75,21 @@ export interface Piece {
   readonly text: string;
   readonly known: boolean;
   readonly glob: boolean;
+  readonly reveals?: boolean;
 }
 
 export const literal = (text: string): Piece => ({ text, known: true, glob: false });
 export const hidden: Piece = { text: '', known: false, glob: false };
 /** A number, or a plain name of which nothing more is known. */
 export const anyName: Piece = { text: '*', known: true, glob: true };
+/** One of this machine: a file, a user. */
+export const ownName: Piece = { ...anyName, reveals: true };
 
 const join = (left: Piece, right: Piece): Piece => ({
   text: left.text + right.text,
   known: left.known && right.known,
   glob: left.glob || right.glob,
+  ...(left.reveals === true || right.reveals === true ? { reveals: true } : {}),
 });
 
 /** A word of thousands of fields is not judged field by field. */
@@ -100,12 +121,15 @@ const isExpansion = (part: WordPart): boolean =>
 const globbed = (piece: Piece, part: WordPart, quoted: boolean): Piece =>
   !quoted && isExpansion(part) && /[*?[]/.test(piece.text) ? { ...piece, glob: true } : piece;
 
-function appendSplit(fields: readonly Piece[], { text, glob }: Piece): Piece[] {
-  const pieces = text.split(/\s+/).map((each) => ({
-    text: each,
-    known: true,
-    glob: glob || /[*?[]/.test(each),
-  }));
+function appendSplit(fields: readonly Piece[], { text, glob, reveals }: Piece): Piece[] {
+  const pieces = text.split(/\s+/).map(
+    (each): Piece => ({
+      text: each,
+      known: true,
+      glob: glob || /[*?[]/.test(each),
+      ...(reveals === true ? { reveals } : {}),
+    }),
+  );
   const [first = literal(''), ...rest] = pieces;
   const head = fields.slice(0, -1);
   const last = join(fields.at(-1) ?? literal(''), first);
@@ -144,7 +168,7 @@ function pieceOf(part: WordPart, around: Around): Piece {
       }
       return hidden;
     case 'CommandExpansion':
-      return part.script === undefined ? hidden : outputOf(part.script, around.variables);
+      return part.script === undefined ? hidden : outputOf(part.script, around);
     case 'ArithmeticExpansion':
       return anyName;
     case 'ProcessSubstitution':
@@ -152,11 +176,15 @@ function pieceOf(part: WordPart, around: Around): Piece {
   }
 }
 
-function outputOf(script: ParsedScript, variables: Values): Piece {
+function outputOf(script: ParsedScript, { variables, alone }: Around): Piece {
   const output = staticOutput(script, variables);
   if (output !== undefined) return literal(output);
-  if (script.commands.length === 1 && isPwd(script)) return literal('.');
-  return isListing(script) || isNumeric(script) ? anyName : hidden;
+  if (script.commands.length === 1 && isPwd(script)) return { ...literal('.'), reveals: true };
+  if (isNumeric(script, 'always')) return anyName;
+  // SECURITY: a list may be empty, and `$(ls none)/etc/x` is then `/etc/x`.
+  if (!alone) return hidden;
+  if (isNumeric(script)) return anyName;
+  return isListing(script) ? ownName : hidden;
 }
 
 /** `$(pwd)` is this folder. */

@@ -4,7 +4,7 @@ import { readCall } from './allowed/option-list.ts';
 import { optionList } from './allowed/verdict.ts';
 import type { Call, Judge } from './call.ts';
 import { whySteers } from './steering.ts';
-import { type Arg, someName, unknownArg } from './words.ts';
+import { type Arg, protectedName, someName, unknownArg } from './words.ts';
 
 /** Their options that take a word of their own, which is therefore not the command. */
 const optionsWithValue: Readonly<Record<string, string>> = {
@@ -119,7 +119,8 @@ const environment: Judge = (call) => {
   let rest = inner(call);
   judgeOwn(call, rest);
   while (rest[0] !== undefined && /^[^=/]*=/.test(rest[0].text)) {
-    const [{ text, known, span }] = rest as readonly [Arg];
+    const [{ text, known, span, splits }] = rest as readonly [Arg];
+    if (splits === true) call.report('not_understood', 'a value that may become several words', span);
     const sign = text.indexOf('=');
     const why = whySteers(text.slice(0, sign), {
       exported: true,
@@ -135,10 +136,14 @@ const environment: Judge = (call) => {
 const fed: Judge = (call) => {
   const words = inner(call);
   judgeOwn(call, words);
-  const given = call.listed ? [someName(call.span)] : fedWords(call);
-  const placeholder = call.valueOf('-I', '--replace')?.text || '{}';
-  const replaces = call.options.some(({ text }) => /^-[a-zA-Z0]*[Ii]|^--replace/.test(text));
-  const fill = (word: Arg): Arg => {
+  const own = call.args.slice(0, call.args.length - words.length);
+  const { names, values } = readCall(
+    { program: call.program, args: own },
+    optionList(harmlessOptions['xargs'] ?? 'text'),
+  );
+  const placeholder = (values.get('I') ?? values.get('replace'))?.text || '{}';
+  const replaces = names.has('I') || names.has('replace');
+  const fill = (word: Arg, given: readonly Arg[]): Arg => {
     if (!word.text.includes(placeholder)) return word;
     const [only] = given;
     if (given.length !== 1 || only?.known !== true) return unknownArg(word.span);
@@ -148,17 +153,32 @@ const fed: Judge = (call) => {
     if (call.program === 'parallel') call.report('runs_code', 'parallel runs the lines that it reads');
     return;
   }
-  call.bench.command(replaces ? words.map(fill) : [...words, ...given], call.span);
+  const most = Number((values.get('n') ?? values.get('max-args'))?.text ?? Number.POSITIVE_INFINITY);
+  for (const given of givenWords(call, names, most))
+    call.bench.command(replaces ? words.map((word) => fill(word, given)) : [...words, ...given], call.span);
   // Where nothing is read, it still runs once, without a word more.
   if (!replaces && words.length > 1) call.bench.command(words, call.span);
 };
 
-function fedWords({ input, span }: Call): readonly Arg[] {
-  if (input === undefined || /["'\\]/.test(input)) return [unknownArg(span)];
-  return input
+/** The words of each time that the command runs. */
+function givenWords(call: Call, names: ReadonlySet<string>, most: number): readonly (readonly Arg[])[] {
+  const { listed, input, span } = call;
+  if (listed === 'plain') return [[someName(span)]];
+  if (listed === 'protected') return [[someName(span)], [protectedName(span)]];
+  // By these the text is taken apart in other ways.
+  const isPlain = !['0', 'null', 'd', 'delimiter', 'E', 'L', 'max-lines', 's', 'max-chars'].some((name) =>
+    names.has(name),
+  );
+  if (input === undefined || /["'\\]/.test(input) || !isPlain) return [[unknownArg(span)]];
+  const words = input
     .split(/\s+/)
     .filter((text) => text !== '')
     .map((text) => ({ text, known: true, glob: false, raw: text, span }));
+  if (!(most >= 1)) return [[unknownArg(span)]];
+  const times = Math.max(1, Math.ceil(words.length / most));
+  return Array.from({ length: times }, (_, at) =>
+    times === 1 ? words : words.slice(at * most, (at + 1) * most),
+  );
 }
 
 const byString: Judge = (call) => {

@@ -79,7 +79,8 @@ export const gitOptions: Readonly<Record<string, string>> = {
     '-qdtfm -c: -C: --create: --force-create: --detach --track? --no-track --guess --no-guess --orphan: --quiet --discard-changes --force --merge text',
   restore: '-SWqp -s: --staged --worktree --source: --quiet --ours --theirs --progress text',
   reset: '-qNp --soft --mixed --hard --keep --merge --quiet --no-refresh --intent-to-add text',
-  init: '-q -b: --quiet --initial-branch: --bare text',
+  // Without --bare and --mirror: the configuration of such a repository lies among ordinary files.
+  init: '-q -b: --quiet --initial-branch: text',
   mv: '-fknv --force --dry-run --verbose text',
   rm: '-fnrq --force --dry-run --cached --ignore-unmatch --quiet text',
   clean: '-dfnqxX -e: --force --dry-run --quiet --exclude: text',
@@ -95,10 +96,10 @@ export const gitOptions: Readonly<Record<string, string>> = {
     '-aptvqnk -j: --all --prune --tags --no-tags --depth: --deepen: --unshallow --verbose --quiet --dry-run --force --multiple --jobs: --progress --no-progress --shallow-since: --set-upstream --prune-tags --append --no-recurse-submodules text',
   pull: '-qvnr -X: -s: --rebase? --no-rebase --ff-only --ff --no-ff --all --prune --tags --no-tags --depth: --quiet --verbose --autostash --no-autostash --no-edit --no-commit --squash --stat --no-stat --progress --allow-unrelated-histories text',
   clone:
-    '-qvn -b: -o: --branch: --depth: --single-branch --no-single-branch --no-tags --quiet --verbose --progress --bare --mirror --no-checkout --origin: --shallow-since: --filter: --sparse text',
+    '-qvn -b: -o: --branch: --depth: --single-branch --no-single-branch --no-tags --quiet --verbose --progress --no-checkout --origin: --shallow-since: --filter: --sparse text',
   'ls-remote': '-hqt --heads --tags --refs --quiet --exit-code --get-url --sort: --symref --branches text',
 };
 
 /** Keys of the configuration that only change how something looks or who is named. */
 export const plainKey =
-  /^(user\.(name|email)|color\.[\w.]+|core\.(quotepath|autocrlf|eol|ignorecase|filemode|precomposeunicode|longpaths|abbrev|logallrefupdates)|advice\.\w+|pull\.(rebase|ff)|push\.(default|autosetupremote)|init\.defaultbranch|fetch\.prune|merge\.(conflictstyle|ff)|diff\.(colormoved|renames|algorithm|mnemonicprefix|noprefix|context)|log\.(date|decorate|abbrevcommit)|rebase\.(autostash|autosquash)|rerere\.enabled|branch\.[\w./-]+\.(remote|merge|rebase|description)|branch\.(sort|autosetuprebase)|tag\.sort|status\.\w+|column\.\w+|gc\.auto|i18n\.\w+|safe\.barerepository)$/i;
+  /^(user\.(name|email)|color\.[\w.]+|core\.(quotepath|autocrlf|eol|ignorecase|filemode|precomposeunicode|longpaths|abbrev|logallrefupdates)|advice\.\w+|pull\.(rebase|ff)|push\.(default|autosetupremote)|init\.defaultbranch|fetch\.prune|merge\.(conflictstyle|ff)|diff\.(colormoved|renames|algorithm|mnemonicprefix|noprefix|context)|log\.(date|decorate|abbrevcommit)|rebase\.(autostash|autosquash)|rerere\.enabled|branch\.[\w./-]+\.(remote|merge|rebase|description)|branch\.(sort|autosetuprebase)|tag\.sort|status\.\w+|column\.\w+|gc\.auto|i18n\.\w+)$/i;

@@ -11,7 +11,7 @@ export const machineOptions: Readonly<Record<string, string>> = {
   expr: 'text',
   factor: 'text',
   numfmt:
-    '-zd: --from: --to: --suffix: --padding: --round: --field: --format: --header? --grouping --delimiter: abbr text',
+    '-z -d: --from: --to: --suffix: --padding: --round: --field: --format: --header? --grouping --delimiter: abbr text',
   shuf: '-ezr -i: -n: --echo --input-range: --head-count: --repeat --zero-terminated abbr read',
   yes: 'text',
   tput: '-T: text',
@@ -56,7 +56,7 @@ export const machineOptions: Readonly<Record<string, string>> = {
   journalctl:
     '-abefklmqrx -# -n: -o: -p: -t: -u: -S: -U: -g: --since: --until: --unit: --user-unit: --lines: --output: --priority: --no-pager --boot? --dmesg --follow --reverse --grep: --user --system --disk-usage --list-boots --quiet text',
   systemctl:
-    '-alqt: -n: -o: -p: --all --full --no-pager --no-legend --plain --type: --state: --property: --user --system --lines: --output: --value text',
+    '-alq -t: -n: -o: -p: --all --full --no-pager --no-legend --plain --type: --state: --property: --user --system --lines: --output: --value text',
   service: '--status-all text',
   loginctl: '--no-pager text',
   timedatectl: '--no-pager text',

@@ -70,8 +70,9 @@ export interface ReadCall {
   readonly problem?: Problem;
 }
 
-/** SECURITY: an operand that is not known must not be able to turn into an option. */
-const mayBeOption = ({ known, raw }: Arg): boolean => !known && !/^["']?[\w./:@%+,=]/.test(raw);
+/** SECURITY: an operand that is not known must not be able to turn into an option, nor to bring one along. */
+const mayBeOption = ({ known, raw, splits }: Arg): boolean =>
+  !known && (splits === true || !/^["']?[\w./:@%+,=]/.test(raw));
 
 export function readCall(call: Pick<Call, 'args' | 'program'>, list: OptionList): ReadCall {
   const reader = new Reader(call.program, list);
@@ -204,6 +205,7 @@ class Reader {
 
   #value(name: string, kind: ValueKind, value: Arg, word: Arg): void {
     this.#values.set(name, value);
+    if (word.splits === true) this.fail('a word that is not known yet may become several', word);
     if (kind === 'text' || kind === 'optional') this.#texts.add(word);
     if (kind === 'read' && !value.known) this.fail('which file it reads shows only when it runs', word);
     if (kind === 'write') this.#written.push(value);

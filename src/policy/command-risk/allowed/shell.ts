@@ -13,7 +13,8 @@ function namesOf(args: readonly Arg[], exported: boolean): Verdict {
   for (const arg of args) {
     const sign = arg.text.search(/\+?=/);
     const name = sign === -1 ? arg.text : arg.text.slice(0, sign);
-    if (!arg.known && sign === -1) return refused('which variable is set shows only when it runs', arg);
+    if (!arg.known && (sign === -1 || arg.splits === true))
+      return refused('which variable is set shows only when it runs', arg);
     const value = sign === -1 || !arg.known ? undefined : arg.text.slice(arg.text.indexOf('=') + 1);
     const why = whySteers(name, { exported, value });
     if (why !== undefined) return refused(why, arg);
@@ -51,7 +52,7 @@ const test: Allowed = (call) => {
         /^(-[a-zA-Z]|!?=|==|-eq|-ne|-lt|-le|-gt|-ge|-nt|-ot|-ef|[<>])$/.test(before.text) &&
         !/^-[vRao]$/.test(before.text)) ||
       (after?.known === true && /^(!?=|==|-eq|-ne|-lt|-le|-gt|-ge|-nt|-ot|-ef|[<>])$/.test(after.text));
-    if (!isOperand || !/^"/.test(arg.raw))
+    if (!isOperand || arg.splits === true || !/^"/.test(arg.raw))
       return refused('a word that is not known yet may be an operator', arg);
   }
   return { texts: new Set(args) };

@@ -12,7 +12,8 @@ export const subOptions: Readonly<Record<string, Readonly<Record<string, string>
     ...each('view info show outdated search', '-agl --json --long --all --global text'),
     audit: '--json --omit: --audit-level: --production none',
     ...each('config.get config.list config.ls get', '-lg --json --long --global text'),
-    ...each('help fund licenses ping doctor whoami', '--json text'),
+    // `fund x` and `help x` start the program that the project's .npmrc names.
+    ...each('help fund licenses ping doctor whoami', '--json none'),
     'pkg.get': '--json text',
   },
   pnpm: { '': '-v none' },
@@ -39,7 +40,6 @@ export const subOptions: Readonly<Record<string, Readonly<Record<string, string>
       'list show search policy depends rdepends showpkg madison',
       '-a --installed --upgradable --upgradeable --all-versions --names-only --no-all-versions -n text',
     ),
-    changelog: 'text',
   }),
   dpkg: { ...each('-l -L -s -S --list --listfiles --status --search --print-architecture', 'text') },
   rpm: { ...each('-q -qa -qi -ql -qf -qR', 'text') },
@@ -51,15 +51,16 @@ export const subOptions: Readonly<Record<string, Readonly<Record<string, string>
       '-1 --versions --cask --formula --json? --tree --installed text',
     ),
   },
-  dnf: { ...each('list info search repolist provides history', '--installed --available text') },
+  dnf: { ...each('list info search repolist provides', '--installed --available text') },
   snap: { ...each('list info find', '--all text') },
   flatpak: { ...each('list info search', '--app --runtime --columns: text') },
   go: { version: '-m none', env: 'text', help: 'text' },
-  cargo: { ...each('version help search info', '--limit: text') },
+  // `info` runs the compiler that the project's configuration names.
+  cargo: { ...each('version help search', '--limit: text') },
   rustup: { ...each('show toolchain.list target.list component.list', '-v --installed none') },
   ...each2('docker podman nerdctl', {
     ...each(
-      'ps images container.ls image.ls volume.ls network.ls context.ls system.df stats top port history diff version info search container.list image.list volume.list network.list',
+      'ps images container.ls image.ls volume.ls network.ls context.ls system.df stats port history diff version info search container.list image.list volume.list network.list',
       '-aqnls -f: -n: --all --quiet --format: --no-trunc --filter: --last: --latest --size --no-stream --digests --verbose -v --limit: text',
     ),
     ...each(
@@ -68,6 +69,7 @@ export const subOptions: Readonly<Record<string, Readonly<Record<string, string>
     ),
     ...each('logs container.logs', '-ft -n: --follow --tail: --since: --until: --timestamps --details text'),
     'system.info': '-f: --format: none',
+    top: 'text',
     events: '-f: --since: --until: --filter: --format: none',
     help: 'text',
   }),
@@ -117,6 +119,25 @@ export const subOptions: Readonly<Record<string, Readonly<Record<string, string>
   svn: { ...each('status st log info diff ls list', '-l: -r: -v -q --limit: --revision: --summarize read') },
   ...each2('pyenv rbenv asdf nvm fnm volta', { ...each('version versions list ls current', 'none') }),
   sally: {},
+};
+
+const packageName = '(?:@[\\w.-]+/)?[A-Za-z0-9][\\w-]*(?:\\.(?!tgz|tar)[\\w-]+)*(?:@[\\w.^~<>=*|+-]+)?';
+
+/** Operands, parted by spaces, of those that take more than they should: a path, an address, a second command. */
+export const subShapes: Readonly<Record<string, RegExp>> = {
+  ...Object.fromEntries(
+    ['view', 'info', 'show', 'outdated', 'why', 'explain'].map((name) => [
+      `npm ${name}`,
+      new RegExp(`^(?:${packageName}(?: ${packageName})*)?$`),
+    ]),
+  ),
+  // A formula is a program, and a name with slashes is fetched from a stranger.
+  ...Object.fromEntries(
+    ['info', 'deps', 'list', 'ls', 'outdated'].map((name) => [`brew ${name}`, /^(?!.*\.rb\b)[\w@+. -]*$/]),
+  ),
+  'docker top': /^[\w.-]+$/,
+  'podman top': /^[\w.-]+$/,
+  'nerdctl top': /^[\w.-]+$/,
 };
 
 function each(names: string, notation: string): Readonly<Record<string, string>> {

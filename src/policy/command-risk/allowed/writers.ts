@@ -1,7 +1,7 @@
 /** Harmless options of programs that make, change and remove files. Where they write is judged apart. */
 
 const compressors =
-  '-123456789cdfklnNqrtvz0 -S: -T: --best --fast --decompress --uncompress --stdout --to-stdout --keep --force --list --test --quiet --verbose --recursive --name --no-name --threads: --rm dashes write';
+  '-123456789cdfklnNqrtvz0 -T: --best --fast --decompress --uncompress --stdout --to-stdout --keep --force --list --test --quiet --verbose --recursive --name --no-name --threads: --rm dashes write';
 
 export const writerOptions: Readonly<Record<string, string>> = {
   rm: '-dfiIrRv --force --interactive? --one-file-system --no-preserve-root --preserve-root? --recursive --dir --verbose abbr write',
@@ -28,7 +28,7 @@ export const writerOptions: Readonly<Record<string, string>> = {
   sponge: '-a write',
   patch:
     '-bEfltRNsu -d> -i< -p: -o> -F: --backup --batch --directory> --dry-run --force --forward --fuzz: --input< --output> --quiet --reverse --silent --strip: --unified --verbose write',
-  zip: '-0123456789rqvjuyFmoX -x: -i: dashes write',
+  zip: '-0123456789rqvjuyFoX -x: -i: dashes write',
   unzip: '-aClLnoqtvz -d> -x: write',
   gzip: compressors,
   gunzip: compressors,

@@ -3,7 +3,7 @@
 export type AwkProgram = 'prints' | 'writes' | 'runs' | 'strange';
 
 /** Words that run programs, read other files or load code, wherever they stand: few programs have them as text. */
-const running = /\bsystem\b|\bgetline\b|@\s*[A-Za-z]/;
+const running = /\bsystem\b|\bgetline\b|@[\s\\]*[A-Za-z_]/;
 const token =
   /\s*(?:(#[^\n]*)|("(?:\\[\s\S]|[^"\\])*")|([A-Za-z_]\w*)|(0x[0-9a-fA-F]+|\d*\.?\d+(?:[eE][+-]?\d+)?)|(\|\||&&|\+\+|--|[<>=!+*/%^-]=|>>|\|&|[\s\S]))/y;
 

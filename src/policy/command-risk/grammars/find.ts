@@ -1,5 +1,6 @@
 /** The expression of find: tests that only look, and actions. Pure. */
 
+import { mayFindProtected } from '../protected-writes.ts';
 import type { Arg } from '../words.ts';
 
 const alone = new Set(
@@ -60,4 +61,39 @@ export function readFind(args: readonly Arg[]): FindCall {
   }
   if (commands.length === 0) for (const value of values) texts.add(value);
   return { roots, texts, commands, strange };
+}
+
+const isName = (word: string | undefined): boolean => /^-i?name$/.test(word ?? '');
+
+/**
+ * Whether what is found may be a file that other programs execute. Only the names that it must have speak against it: `-name x`, or
+ * a choice of names in brackets.
+ */
+export function findsProtected(words: readonly string[]): boolean {
+  const first = words.findIndex((word) => /^(-.|[(!])/.test(word) && !/^-[HLP]$/.test(word));
+  const roots = (first === -1 ? words : words.slice(0, first)).filter((word) => !/^-[HLP]$/.test(word));
+  if (roots.length > 0 && roots.every((root) => /^(\.\/)?\w[\w./-]*$/.test(root) && !/\/\./.test(root)))
+    return roots.some(mayFindProtected);
+  const names: string[] = [];
+  const rest = first === -1 ? [] : words.slice(first);
+  for (let at = 0; at < rest.length; at++) {
+    const word = rest[at] ?? '';
+    if (/^-(o|or)$|^,$/.test(word)) return true;
+    if (/^(!|-not)$/.test(word)) at += 2;
+    else if (isName(word)) {
+      names.push(rest[at + 1] ?? '*');
+      at += 1;
+    } else if (word === '(') {
+      const end = rest.indexOf(')', at);
+      const inside = rest.slice(at + 1, end);
+      if (
+        end === -1 ||
+        !inside.every((one, n) => (n % 3 === 0 ? isName(one) : n % 3 === 1 || /^-(o|or)$/.test(one)))
+      )
+        return true;
+      names.push(...inside.filter((_, n) => n % 3 === 1));
+      at = end;
+    }
+  }
+  return names.length === 0 || names.some(mayFindProtected);
 }

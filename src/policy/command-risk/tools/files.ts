@@ -27,7 +27,35 @@ const rm: Judge = (call) =>
 /** All operands but the last are read; the last is written. */
 const copies: Judge = (call) => {
   const folder = call.valueOf('-t', '--target-directory');
-  call.writes(folder === undefined ? call.operands.slice(-1) : [folder]);
+  const targets = folder === undefined ? call.operands.slice(-1) : [folder];
+  call.writes(targets);
+  const sources = call.operands.filter((arg) => !targets.includes(arg));
+  const [target] = targets;
+  if (
+    target !== undefined &&
+    (folder !== undefined || sources.length > 1 || /(^|\/)\.{0,2}$/.test(target.text))
+  )
+    keepsNames(call, sources, target);
+};
+
+/** In a folder a copy has the name that it had before. */
+function keepsNames(call: Call, sources: readonly Arg[], target: Arg): void {
+  for (const source of sources) {
+    const last = source.text.replace(/\/+$/, '').split('/').at(-1) ?? '';
+    const isAll = last === '.' && call.scope(target) === 'all-here';
+    if (isAll || isProtectedText(last, source.glob))
+      call.report('runs_code', `${call.program} writes ${last}, which other programs execute`, source.span);
+  }
+}
+
+const cp: Judge = (call) => {
+  if (call.has('-s', '-l', '--symbolic-link', '--link')) links(call);
+  else copies(call);
+};
+
+const install: Judge = (call) => {
+  copies(call);
+  judgeMode(call, call.valueOf('-m', '--mode'));
 };
 
 const mv: Judge = (call) => {
@@ -56,15 +84,33 @@ const writesAll: Judge = (call) => call.writes(call.operands);
 
 /** The first operand is a mode or an owner, or comes from elsewhere. */
 const changesModes: Judge = (call) => {
+  const reference = call.valueOf('--reference');
   const targets = call.has('--reference') ? call.operands : call.operands.slice(1);
-  const wide = targets.find((arg) => ['root', 'system', 'home'].includes(call.scope(arg)));
+  const wide = targets.find((arg) => ['root', 'system', 'home', 'all-here'].includes(call.scope(arg)));
   if (call.has('-R', '--recursive') && wide !== undefined) {
     call.report('destroys', `${call.program} changes ${name(wide)} and all below it`, wide.span);
   } else call.writes(targets);
-  const mode = call.operands[0];
-  if (call.program === 'chmod' && mode !== undefined && /[ug+]\+?[rwx]*s|^[2467][0-7]{3}$/.test(mode.text)) {
-    call.report('system_write', 'chmod lets a program run as its owner', mode.span);
-  }
+  if (reference !== undefined && call.scope(reference) !== 'here')
+    call.report('not_understood', `${call.program} takes a mode from ${name(reference)}`, reference.span);
+  if (call.program === 'chmod') judgeMode(call, call.operands[0]);
+};
+
+const setId = /^0*[2-7][0-7]{3}$|[+=][^,]*s/;
+const forOthers = /^[0-7]{0,3}[0-7]{2}[2367]$|(^|,)[ug]*[oa][ugoa]*[+=][^,]*w/;
+
+function judgeMode(call: Call, mode: Arg | undefined): void {
+  if (mode === undefined) return;
+  if (setId.test(mode.text))
+    call.report('system_write', `${call.program} lets a program run as its owner`, mode.span);
+  if (forOthers.test(mode.text))
+    call.report('system_write', `${call.program} lets every user of this machine change it`, mode.span);
+}
+
+/** Of one file it is work, of many at once it is loss. */
+const truncate: Judge = (call) => {
+  call.writes(call.operands);
+  const many = call.operands.find(({ glob }) => glob);
+  if (many !== undefined) call.report('destroys', `truncate empties ${name(many)}`, many.span);
 };
 
 const tar: Judge = (call) => {
@@ -85,6 +131,7 @@ const tar: Judge = (call) => {
   if (call.has('-I', '-F')) call.report('runs_code', 'tar runs a program');
   if (call.has('--list') || /^[a-zA-Z]*t[a-zA-Z]*$/.test(mode)) return;
   if (call.has('-P', '--absolute-names')) call.report('system_write', 'tar writes wherever the archive says');
+  if (/^[a-zA-Z]*x/.test(mode) || call.has('--extract', '--get')) namesMember(call, call.operands);
   const folder = call.valueOf('-C', '--directory');
   const file = /^[a-zA-Z]*x/.test(mode) || call.has('--extract') ? undefined : call.valueOf('-f', '--file');
   call.writes([folder, file].filter((arg) => arg !== undefined));
@@ -105,13 +152,36 @@ const zip: Judge = (call) => {
 
 const unpacks: Judge = (call) => {
   if (call.has('-l', '-t', '-Z', '--list', '--test')) return;
+  namesMember(call, call.operands.slice(1));
   const folder = call.valueOf('-d');
   call.writes(folder === undefined ? [] : [folder]);
 };
 
+/** Of what an archive has, only this. */
+function namesMember(call: Call, members: readonly Arg[]): void {
+  const member = members.find(({ text }) => isProtectedText(text));
+  if (member !== undefined)
+    call.report(
+      'runs_code',
+      `${call.program} writes ${member.text}, which other programs execute`,
+      member.span,
+    );
+}
+
+/** What is unpacked loses the end of its name. */
 const compresses: Judge = (call) => {
   if (call.has('-l', '-t', '-c', '--list', '--test', '--stdout')) return;
   call.writes(call.operands);
+  const unpacked = call.operands.map((arg) => ({ ...arg, text: arg.text.replace(/\.[^./]*$/, '') }));
+  namesMember(call, unpacked);
+};
+
+/** Names begin with the last operand, and continue as many letters as there are parts. */
+const split: Judge = (call) => {
+  const [prefix] = call.operands.slice(1).slice(-1);
+  call.writes(call.operands.slice(1));
+  if (prefix !== undefined && /(^|\/)\.[^/]*$/.test(prefix.text))
+    call.report('runs_code', 'split writes hidden files, which other programs may execute', prefix.span);
 };
 
 const shred: Judge = (call) => call.report('destroys', `${call.program} makes files unreadable for good`);
@@ -147,18 +217,19 @@ export const fileTools: Readonly<Record<string, Judge>> = {
   rmdir: (call) => removes(call, call.operands, true),
   trash: (call) => removes(call, call.operands, false),
   mv,
-  cp: copies,
-  gcp: copies,
+  cp,
+  gcp: cp,
   ln: links,
-  install: copies,
+  install,
   link: links,
   ...Object.fromEntries(
-    'touch mkdir mkfifo truncate tee sponge dos2unix unix2dos fallocate mktemp sd'
+    'touch mkdir mkfifo tee sponge dos2unix unix2dos fallocate mktemp sd'
       .split(' ')
       .map((tool) => [tool, writesAll]),
   ),
-  mktemp: (call) => call.report('local_write', 'mktemp makes a temporary file'),
-  split: (call) => call.writes(call.operands.slice(1)),
+  truncate,
+  mktemp: (call) => call.writes(call.operands),
+  split,
   csplit: (call) => call.report('local_write', 'csplit writes files'),
   patch: (call) => call.writes(call.operands.slice(0, 1)),
   chmod: changesModes,

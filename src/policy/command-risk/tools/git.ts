@@ -1,5 +1,8 @@
 /** git and hg: what they only show, what they change here, what they lose, and how they are made to run programs. */
 
+import { gitOptions } from '../allowed/git.ts';
+import { readCall } from '../allowed/option-list.ts';
+import { optionList } from '../allowed/verdict.ts';
 import type { Call, Judge } from '../call.ts';
 import type { Arg } from '../words.ts';
 
@@ -145,14 +148,18 @@ function judgeRunning(call: Call, sub: string, rest: readonly Arg[]): void {
 }
 
 function judgeFetch(call: Call, sub: string, rest: readonly Arg[]): void {
-  const strange = rest.find(({ text, known }) => !known || /^(ext|fd)::/.test(text));
+  const strange = rest.find(
+    ({ text, known, reveals }) => !known || reveals === true || /^(ext|fd)::/.test(text),
+  );
   if (strange !== undefined && /^(ext|fd)::/.test(strange.text))
     call.report('runs_code', 'git runs a program to connect', strange.span);
   else if (strange !== undefined)
     call.report('sends_out', `git ${sub} of an address that is not known yet`, strange.span);
   else call.report('plain_fetch', `git ${sub} fetches commits`);
-  if (sub === 'clone') call.writes(rest.filter(({ text }) => !text.startsWith('-')).slice(1, 2));
-  else if (sub === 'pull') call.report('local_write', 'git pull changes the working tree');
+  if (sub === 'clone') {
+    const { operands } = readCall({ program: 'git', args: rest }, optionList(gitOptions['clone'] ?? 'text'));
+    call.writes(operands.slice(1, 2));
+  } else if (sub === 'pull') call.report('local_write', 'git pull changes the working tree');
 }
 
 /** Commands that show when nothing is to be changed: `git branch`, `git tag -l`, `git config --get`, `git stash list`. */

@@ -48,11 +48,11 @@ function wget(call: Call): void {
 
 /** An address that is put together when it runs can carry anything out. */
 function judgeAddresses(call: Call): void {
-  const hidden = call.args.find(({ known }) => !known);
+  const hidden = call.args.find(({ known, reveals }) => !known || reveals === true);
   if (hidden !== undefined)
     call.report(
       'sends_out',
-      `${call.program} with words that are not known yet may carry anything out`,
+      `${call.program} with words that show only when it runs may carry anything out`,
       hidden.span,
     );
   else call.report('plain_fetch', `${call.program} fetches`);

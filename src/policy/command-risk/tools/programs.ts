@@ -81,8 +81,7 @@ const compiler: Judge = (call) => {
 const formatter: Judge = (call) => {
   if (call.has('--plugin', '--config', '--rulesdir', '--resolve-plugins-relative-to'))
     call.report('runs_code', `${call.program} loads a plugin`);
-  else if (!call.has('--check', '--diff', '-c', '--list-different'))
-    call.report('local_write', `${call.program} changes files`);
+  else if (!call.has('--check', '--diff', '-c', '--list-different')) call.writes(call.operands);
 };
 
 export const programs: Readonly<Record<string, Judge>> = {

@@ -7,7 +7,7 @@ import { readerOptions } from '../allowed/readers.ts';
 import { shellAllowed } from '../allowed/shell.ts';
 import type { Call, Judge } from '../call.ts';
 import { readAwk } from '../grammars/awk.ts';
-import { readFind } from '../grammars/find.ts';
+import { findsProtected, readFind } from '../grammars/find.ts';
 import { readSed } from '../grammars/sed.ts';
 
 const sedList = readOptionList(
@@ -81,14 +81,18 @@ const find: Judge = (call) => {
   const isInside = roots.every(
     (root) => ['here', 'all-here'].includes(call.scope(root)) && !root.text.startsWith('-'),
   );
+  // Stars of find stand for hidden names as well. Where it may find them, a command that writes is judged with one.
+  const names = findsProtected(call.args.map(({ text }) => text)) ? ['./*', './.git/*'] : ['./*'];
   for (const command of commands) {
-    const words = command.map((word) => {
-      if (!word.text.includes('{}')) return word;
-      return isInside && word.known
-        ? { ...word, text: word.text.replaceAll('{}', './*'), glob: true }
-        : { ...word, text: '', known: false };
-    });
-    call.bench.command(words, call.span);
+    for (const name of names) {
+      const words = command.map((word) => {
+        if (!word.text.includes('{}')) return word;
+        return isInside && word.known
+          ? { ...word, text: word.text.replaceAll('{}', name), glob: true }
+          : { ...word, text: '', known: false };
+      });
+      call.bench.command(words, call.span);
+    }
   }
 };
 
