@@ -32,20 +32,33 @@ const notChosen = ({ engine }: AddedSpec): void => {
 };
 
 describe('[C2] the sandbox of a guarded command', () => {
-  test('has the folder read-only at /workspace, and the strict profile', async () => {
+  test('has the folder read-only at /workspace and at its own path, and the strict profile', async () => {
     const { cwd, more, note } = await made({}, () => {});
     expect(more).toEqual({
       profile: 'strict',
       workdir: '/workspace',
-      mounts: [{ source: cwd, target: '/workspace' }],
+      mounts: [
+        { source: cwd, target: '/workspace' },
+        { source: cwd, target: cwd },
+      ],
     });
+    expect(note).toBeUndefined();
+  });
+
+  test('has it at /workspace alone where its own path is taken inside', async () => {
+    const { cwd, more, note } = await made({}, ({ mounts = [] }) => {
+      if (mounts.length === 2)
+        throw new SallyportError('refused_by_policy', 'taken', { details: { field: 'mounts.1.target' } });
+    });
+    expect(more.mounts).toEqual([{ source: cwd, target: '/workspace' }]);
     expect(note).toBeUndefined();
   });
 
   test('has the folder itself judged by the rules for mounts where it gets a copy', async () => {
     const { cwd, more, note } = await made({}, () => {}, { mode: 0o700 });
-    expect(more.mounts?.map(({ target }) => target)).toEqual(['/workspace', '/mnt/folder']);
+    expect(more.mounts?.map(({ target }) => target)).toEqual(['/workspace', '/mnt/folder', cwd]);
     expect(more.mounts?.[0]?.source).not.toBe(cwd);
+    expect(more.mounts?.[2]?.source).toBe(more.mounts?.[0]?.source);
     expect(more.mounts?.[1]?.source).toBe(cwd);
     expect(note).toContain('a copy of this folder');
   });

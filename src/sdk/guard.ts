@@ -151,9 +151,14 @@ async function runInSandbox(
   );
   onMade();
   try {
-    const run = made.exec(sandboxWords(command), { timeoutMs, reason, ...cancel });
+    const run = (argv: readonly string[]) => made.exec(argv, { timeoutMs, reason, ...cancel });
     const kept = writableCopy ? { sandbox: made.info.name } : {};
-    return { ...(await ranInside(run)), engine: made.info.isolation.engine, ...noted(note), ...kept };
+    return {
+      ...(await ranInside(command, run)),
+      engine: made.info.isolation.engine,
+      ...noted(note),
+      ...kept,
+    };
   } finally {
     // What it changed in a copy is what nobody wanted on the host, unless it was asked for. Where the engine went away the
     // daemon removes it when it is back; how the command ended is what counts here.
@@ -207,15 +212,22 @@ export async function inFolder<T>(
   const folder = await readableFolder(cwd);
   const { path } = folder;
   if (path === undefined) return { ...(await made({}, [folder.note])), dispose };
+  // As a mount, because a workspace would have the project's own files decide about the image. SECURITY: the mount beside a
+  // copy has the folder itself judged by the same rules; nobody may not read it.
+  const mounts = [
+    ...(spec.mounts ?? []),
+    { source: path, target: insidePath },
+    ...(folder.isCopy ? [{ source: cwd, target: '/mnt/folder' }] : []),
+  ];
   try {
-    // As a mount, because a workspace would have the project's own files decide about the image. SECURITY: the mount beside a
-    // copy has the folder itself judged by the same rules; nobody may not read it.
-    const mounts = [
-      ...(spec.mounts ?? []),
-      { source: path, target: insidePath },
-      ...(folder.isCopy ? [{ source: cwd, target: '/mnt/folder' }] : []),
-    ];
-    const result = await made({ workdir: insidePath, mounts }, [folder.note]);
+    // Also where it is on the host: commands name files by their whole paths.
+    const both = [...mounts, { source: path, target: cwd }];
+    const result = await made({ workdir: insidePath, mounts: both }, [folder.note]).catch(
+      async (error: unknown) => {
+        if (!isAboutTarget(error, both.length - 1)) throw error;
+        return await made({ workdir: insidePath, mounts }, [folder.note]);
+      },
+    );
     return { ...result, dispose: folder.remove };
   } catch (error) {
     await folder.remove();
@@ -223,6 +235,10 @@ export async function inFolder<T>(
     return { ...(await made({}, [`it did not have this folder: ${error.message}`])), dispose };
   }
 }
+
+/** A sandbox has something of its own there, such as /workspace. */
+const isAboutTarget = (error: unknown, index: number): boolean =>
+  isSallyportError(error, 'refused_by_policy') && error.details['field'] === `mounts.${index}.target`;
 
 /** Where no container engine is and bubblewrap is, it is used: less isolation than a container, and far more than none. */
 async function onSomeEngine<T>(
@@ -270,12 +286,14 @@ async function inStrictest<T>(
   }
 }
 
-export const sandboxWords = ({ argv, text }: GuardedCommand): readonly string[] => argv ?? ['sh', '-c', text];
-
 /** A program that is not there is the command's own failure, as it is on the host. */
-export async function ranInside(outcome: Promise<ExecOutcome>): Promise<HostRun> {
+export async function ranInside(
+  { argv, text }: GuardedCommand,
+  run: (argv: readonly string[]) => Promise<ExecOutcome>,
+): Promise<HostRun> {
   try {
-    const { stdout, stderr, exitCode, signal, timedOut, durationMs } = await outcome;
+    const outcome = argv === undefined ? await inShell(text, run) : await run(argv);
+    const { stdout, stderr, exitCode, signal, timedOut, durationMs } = outcome;
     const { signalNumber } = await import('../lib/signals.ts');
     const code = exitCode ?? 128 + (signal === undefined ? 0 : (signalNumber(signal) ?? 0));
     return { stdout, stderr, exitCode: code, timedOut, durationMs };
@@ -286,6 +304,19 @@ export async function ranInside(outcome: Promise<ExecOutcome>): Promise<HostRun>
 }
 
 const ENOENT = 2;
+
+/** The shell whose language was judged, as on the host; another one where the image does not have it. */
+async function inShell(
+  text: string,
+  run: (argv: readonly string[]) => Promise<ExecOutcome>,
+): Promise<ExecOutcome> {
+  try {
+    return await run(['bash', '-c', text]);
+  } catch (error) {
+    if (!isSallyportError(error, 'exec_start_failed') || error.details['errno'] !== ENOENT) throw error;
+    return await run(['sh', '-c', text]);
+  }
+}
 
 function notStarted(error: SallyportError): HostRun {
   return {

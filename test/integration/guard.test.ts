@@ -211,7 +211,7 @@ describe('[C1][C2] the folder of a guarded command that was sent away', () => {
       writeFileSync(join(folder, 'here.txt'), 'right\n', { mode: mode === 0o700 ? 0o600 : 0o644 });
       chmodSync(folder, mode);
       const result = resultOf(
-        await inFolder(folder, '--', 'frobnicate 2>/dev/null; ls; cat here.txt; touch new'),
+        await inFolder(folder, '--', `frobnicate 2>/dev/null; ls; cat ${folder}/here.txt; touch new`),
       );
       expect(result, String(mode)).toMatchObject({
         status: 'error',
@@ -223,6 +223,15 @@ describe('[C1][C2] the folder of a guarded command that was sent away', () => {
       if (isStrict) expect(result.reason.includes('a copy of this folder')).toBe(mode === 0o700);
       expect(statSync(folder).mode & 0o777).toBe(mode);
     }
+  });
+
+  test('is worked in by the shell whose language is judged, as on the host', async () => {
+    const folder = await newFolder('own');
+    const line = '[[ a == a* ]] && echo {1..3}';
+    const here = resultOf(await inFolder(folder, '--', line));
+    expect(here).toMatchObject({ sandboxed: false, stdout: '1 2 3\n' });
+    const away = resultOf(await inFolder(folder, '--', `frobnicate 2>/dev/null; ${line}`));
+    expect(away).toMatchObject({ sandboxed: true, stdout: '1 2 3\n' });
   });
 
   test('is left out where the rules for mounts refuse it, and the answer says so', async () => {
@@ -408,7 +417,7 @@ describe('[C7] the audit log over the API', () => {
     ]);
     const [ran] = all;
     expect(ran).toMatchObject({
-      argv: ['sh', '-c', 'frob; echo in'],
+      argv: ['bash', '-c', 'frob; echo in'],
       reason: expect.stringContaining('guard: '),
     });
     expect(await collect(audit.search({ type: 'guard' }))).toEqual(all.slice(2));

@@ -13,7 +13,7 @@ import { SallyportError } from '../../protocol/errors.ts';
 import type { GuardResult } from '../../protocol/guard.ts';
 import type { SpecInput } from '../../protocol/spec.ts';
 import type { Approval } from '../../sdk/approvals.ts';
-import { guardParts, inFolder, noted, ranInside, sandboxWords } from '../../sdk/guard.ts';
+import { guardParts, inFolder, noted, ranInside } from '../../sdk/guard.ts';
 import { outcomeOf } from '../../sdk/outcome.ts';
 import { askLine } from '../ask.ts';
 import { readCliEnvironment } from '../config.ts';
@@ -167,12 +167,10 @@ async function runInSandbox(
   });
   onMade();
   try {
-    const exec = await calls.exec(
-      made.id,
-      { argv: [...sandboxWords(command)], timeout_ms: timeoutMs, reason },
-      { signal },
-    );
-    const ran = await ranInside(calls.wait(made.id, exec.id, { signal }).then(outcomeOf));
+    const ran = await ranInside(command, async (argv) => {
+      const exec = await calls.exec(made.id, { argv: [...argv], timeout_ms: timeoutMs, reason }, { signal });
+      return outcomeOf(await calls.wait(made.id, exec.id, { signal }));
+    });
     const kept = writableCopy ? { sandbox: made.name } : {};
     return { ...ran, engine: made.isolation.engine, ...noted(note), ...kept };
   } finally {
