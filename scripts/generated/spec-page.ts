@@ -38,7 +38,7 @@ Never as root: neither its uid nor its gid is 0.
 | case | user |
 |---|---|
 | \`profile: strict\` | 65534:65534, home \`/tmp\`; \`user\` is refused |
-| \`user: uid:gid\` | that one |
+| \`user: uid:gid\` | that one; uid 64256 is refused, because it is porter's relay inside |
 | a live workspace, a writable mount or a tool with one | the host's uid:gid, so that files stay yours |
 | the same, and you are root | the owner of the folder; refused if that is root too |
 | the same, on rootless Podman | you, by keep-id |

@@ -153,6 +153,18 @@ describe('planBox', () => {
     expect(plan(live, mac)).toMatchObject({ user: { uid: 64007 }, notes: [{ code: 'user_shared_folder' }] });
   });
 
+  it("[N5] never runs as the user of porter's relay, whoever names it", () => {
+    const message = "the user of porter's relay";
+    expect(() => plan({ user: '64256:5' })).toThrow(refused('user', '--user'));
+    expect(() => plan({ user: '64256:5' })).toThrow(message);
+    const itsOwn = { ...withWorkspace, host: { ...facts.host, uid: 64256 } };
+    expect(() => plan(live, itsOwn)).toThrow(message);
+    const workspace = folder('/home/me/project', 64256, 5);
+    expect(() => plan(live, { ...asRoot, workspace })).toThrow(message);
+    // Its group is no harm, and neither is the next uid.
+    expect(plan({ user: '64257:64256' }).user).toMatchObject({ uid: 64257, gid: 64256 });
+  });
+
   it('takes no uid that is not of the pool', () => {
     expect(() => plan({}, { ...facts, freeUid: 1000 })).toThrow(RangeError);
     expect(() => plan({}, { ...facts, freeUid: 64256 })).toThrow(RangeError);

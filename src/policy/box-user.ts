@@ -5,7 +5,7 @@
  * host's user afterwards. So its presence decides: with one, the host's uid:gid; without one, a uid that no other sandbox has.
  */
 
-import type { BoxUser } from '../protocol/box.ts';
+import { type BoxUser, relayUid } from '../protocol/box.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import { firstPoolUid, type ProfileName, poolSize, profiles } from './profiles.ts';
 
@@ -51,6 +51,17 @@ export const userHome = '/home/sally';
 const home = userHome;
 
 export function decideUser(wish: UserWish, facts: UserFacts): DecidedUser {
+  const decided = wantedUser(wish, facts);
+  const { uid, gid } = decided.user;
+  if (uid !== relayUid) return decided;
+  throw refuse(
+    'user',
+    `user ${uid}:${gid}: inside every sandbox ${relayUid} is the user of porter's relay, which programs may not trace`,
+    'Name another user (`--user uid:gid`), or use a copy (`--workspace-mode copy`).',
+  );
+}
+
+function wantedUser(wish: UserWish, facts: UserFacts): DecidedUser {
   if (wish.profile === 'strict') return strictUser(wish);
   const [first] = wish.shared;
   if (first !== undefined && facts.engine.rootless) return rootlessUser(wish, first, facts);

@@ -21,7 +21,10 @@ export interface Profile {
   readonly isCeiling: boolean;
 }
 
-/** Kernel quotas such as inotify count per uid, so a sandbox without a workspace does not share the host user's. */
+/**
+ * Kernel quotas such as inotify count per uid, so a sandbox without a workspace does not share the host user's. The number
+ * after the last one is `relayUid` of protocol/box.ts.
+ */
 export const firstPoolUid = 64000;
 export const poolSize = 256;
 const nobody = 65534;

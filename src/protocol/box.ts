@@ -95,3 +95,8 @@ export const browserHome = 'browser';
 /** Where porter's volume is mounted in every sandbox, and the program that becomes its first process. */
 export const porterMount = '/.sallyport';
 export const porterPath = `${porterMount}/porter`;
+/**
+ * Who `porter relay` runs as: no sandbox's own user. SECURITY: an engine starts the relay, so porter's filter does not hold it.
+ * A program of the same user could trace it and act without the filter, or end it.
+ */
+export const relayUid = 64_256;

@@ -11,8 +11,9 @@ import type { Porter } from '../../src/porter/porter.ts';
 import { type TestEngine, testEngine } from '../support/engine.ts';
 import { capture, collect, runIn } from '../support/porter-child.ts';
 import { commandExists, requirement } from '../support/requires.ts';
-import { engineExec, openBox, type RuntimeBox, takeOver } from '../support/runtime-box.ts';
+import { engineExec, openBox, openRelay, type RuntimeBox, takeOver } from '../support/runtime-box.ts';
 import { onGvisor, when } from '../support/selection.ts';
+import { until } from '../support/until.ts';
 
 const env = { PATH: '/usr/local/bin:/usr/bin:/bin' };
 const withGvisor = when(onGvisor, requirement('gVisor (runsc)', commandExists('runsc')));
@@ -173,6 +174,25 @@ withGvisor.describe('[R11] porter on gVisor', () => {
       'alg EAFNOSUPPORT',
       'io_uring ENOSYS',
     ]);
+  });
+
+  it('[N5] keeps its relay from them: it belongs to another user', async () => {
+    const { engine, box } = await gvisorBox();
+    await openRelay(engine.connection, box.id);
+    const script = `
+sleep 60 & own=$!
+for stat in /proc/[1-9]*/stat; do read -r pid name state parent rest < $stat
+  [ "$parent" = 0 ] && [ $pid != 1 ] && relay=$pid; done
+for pid in $own $relay; do
+  kill -CONT $pid 2>/dev/null && echo signalled || echo refused
+  (: < /proc/$pid/fd/0) 2>/dev/null && echo opened || echo closed
+done`;
+    let stdout = '';
+    await until(async () => {
+      ({ stdout } = await runIn(box.porter, ['bash', '-c', script]));
+      return stdout.split('\n').length > 3;
+    });
+    expect(stdout.trim().split('\n')).toEqual(['signalled', 'opened', 'refused', 'closed']);
   });
 
   // Stated in docs/limitations.md. If this fails, gVisor has closed it: say so there and turn the test round.

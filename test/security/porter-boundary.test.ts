@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { execInContainer } from '../../src/engines/docker/containers/exec.ts';
 import { inspectContainer } from '../../src/engines/docker/containers/inspect.ts';
 import { stopContainer } from '../../src/engines/docker/containers/stop.ts';
@@ -23,6 +23,7 @@ import {
 } from '../support/porter-child.ts';
 import { isRoot } from '../support/requires.ts';
 import { asRoot, when } from '../support/selection.ts';
+import { until } from '../support/until.ts';
 
 const EPERM = 1;
 const EBADF = 9;
@@ -59,6 +60,10 @@ function readFindings(output: string): Findings {
 async function probe(porter: Porter, ...words: readonly string[]): Promise<Findings> {
   return readFindings((await runIn(porter, ['/tmp/probe', ...words])).stdout);
 }
+
+/** What an engine starts in a box has a parent outside, which shows as 0. In a script of bash: `found` is its pid. */
+const startedByEngine =
+  'for stat in /proc/[1-9]*/stat; do read -r pid _ _ parent _ < $stat; [ $parent = 0 ] && [ $pid != 1 ] && found=$pid; done 2>/dev/null; [ -n "$found" ]';
 
 /** What the filter alone refuses, if it is porter who is named. (The files of /proc are refused to an ordinary user.) */
 const callsThatNameAProcess = [
@@ -177,6 +182,30 @@ describe('a program in a sandbox', () => {
     expect(onSupervisor).toHaveProperty('signal-continue', 0);
   });
 
+  it('[N5] can do nothing to a relay, which porter’s filter does not hold', async () => {
+    const { porter, engine, id } = await withProbe();
+    const relay = await engine.openRelay(id);
+    onTestFinished(() => void relay.destroy());
+    let found = '';
+    await until(async () => {
+      const { stdout } = await runIn(porter, ['bash', '-c', `${startedByEngine} && /tmp/probe $found`]);
+      found = stdout;
+      return found !== '';
+    });
+    const onRelay = readFindings(found);
+    const onChild = await probe(porter, 'child');
+    expect(Object.keys(onRelay)).toEqual(Object.keys(onChild));
+    // The kernel lets everybody name a receiver of signals, and sends none that its sender may not send himself.
+    const { 'owner-of-signals': _, 'oom-score': score, ...acts } = onRelay;
+    expect(score).toBe(EBADF);
+    for (const [name, errno] of Object.entries(acts)) {
+      expect([EPERM, EACCES], name).toContain(errno);
+      expect(name === 'read-memory' ? perhapsRefusedByTheEngine : [0], `control of ${name}`).toContain(
+        onChild[name],
+      );
+    }
+  });
+
   it('gets ordinary sockets and none that lead elsewhere, and no call that makes or enters worlds', async () => {
     const { porter } = await withProbe();
     expect(await probe(porter, 'calls', '/tmp')).toEqual({ ...refusals, ...allowed });
@@ -252,7 +281,9 @@ describe('TERM', () => {
     const { porter, id } = await startBox();
     const noticed = new Promise<number>((resolve) => porter.onNotice(({ kind }) => resolve(kind)));
     // By the engine, because a program that porter started is not even allowed to send it.
-    const door = await execInContainer(testEngine().connection, id, ['bash', '-c', 'kill -TERM 1']);
+    const door = await execInContainer(testEngine().connection, id, {
+      argv: ['bash', '-c', 'kill -TERM 1'],
+    });
     door.resume();
     expect(await noticed).toBe(1);
     expect((await runIn(porter, ['echo', 'on'])).stdout).toBe('on\n');

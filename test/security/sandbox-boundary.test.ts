@@ -97,7 +97,7 @@ async function inLooseContainer(script: string, folder: string): Promise<string>
   const id = await connection.json<{ Id: string }, string>(create, ({ Id }) => Id);
   onTestFinished(() => removeContainer(connection, id));
   await startContainer(connection, id);
-  return await text(await execInContainer(connection, id, ['sh', '-c', script]));
+  return await text(await execInContainer(connection, id, { argv: ['sh', '-c', script] }));
 }
 
 describe('[A11] the boundary of a sandbox', () => {

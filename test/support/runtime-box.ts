@@ -9,7 +9,6 @@ import type { EngineConnection } from '../../src/engines/docker/wire/connection.
 import { hardenedBox } from '../../src/policy/hardening.ts';
 import { readPorterBinary } from '../../src/porter/binary.ts';
 import { Porter } from '../../src/porter/porter.ts';
-import { porterPath } from '../../src/protocol/box.ts';
 import type { BoxDoor, BoxEngine } from '../../src/sandboxes/ports.ts';
 
 export interface RuntimeBox {
@@ -64,7 +63,11 @@ export async function openBox(wish: RuntimeBoxWish): Promise<RuntimeBox> {
 
 /** The second door: an engine exec of `porter relay`, which is a fresh stream to the same porter. */
 export async function openRelay(connection: EngineConnection, id: string): Promise<Duplex> {
-  return await engineExec(connection, id, [porterPath, 'relay']);
+  const relay = await dockerBoxEngine(connection, readPorterBinary).openRelay(id);
+  onTestFinished(() => {
+    relay.destroy();
+  });
+  return relay;
 }
 
 /** By the engine and not by porter, so that porter's filter is not upon it. */
@@ -73,7 +76,7 @@ export async function engineExec(
   id: string,
   argv: readonly string[],
 ): Promise<Duplex> {
-  const door = await execInContainer(connection, id, argv);
+  const door = await execInContainer(connection, id, { argv });
   onTestFinished(() => {
     door.destroy();
   });

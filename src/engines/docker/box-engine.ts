@@ -1,6 +1,6 @@
 /** Sandboxes on a Docker engine, behind the port that `sandboxes/` declares. */
 
-import { porterPath } from '../../protocol/box.ts';
+import { porterPath, relayUid } from '../../protocol/box.ts';
 import { isSallyportError, SallyportError } from '../../protocol/errors.ts';
 import { label } from '../../protocol/labels.ts';
 import type { BoxEngine, BoxStats, EngineFacts } from '../../sandboxes/ports.ts';
@@ -31,6 +31,8 @@ import { removeVolume } from './volumes/remove.ts';
 import type { CallOptions, EngineConnection } from './wire/connection.ts';
 
 const within = (signal: AbortSignal | undefined): CallOptions => (signal === undefined ? {} : { signal });
+
+const relay = { argv: [porterPath, 'relay'], user: `${relayUid}:${relayUid}` };
 
 export function dockerBoxEngine(
   connection: EngineConnection,
@@ -68,7 +70,7 @@ export function dockerBoxEngine(
       const hasRun = isPodman(await versionOnce()) && (await findBox(connection, id))?.status !== 'created';
       return hasRun ? undefined : await attachContainer(connection, id, within(signal));
     },
-    openRelay: (id, signal) => execInContainer(connection, id, [porterPath, 'relay'], within(signal)),
+    openRelay: (id, signal) => execInContainer(connection, id, relay, within(signal)),
     start: (id, signal) => startContainer(connection, id, within(signal)),
     stop: (id, graceMs) => stopBox(connection, id, graceMs),
     pause: (id) => pauseBox(connection, id),

@@ -2,11 +2,17 @@ import type { CallOptions, EngineConnection } from '../wire/connection.ts';
 import { Door } from '../wire/door.ts';
 import { pathSegment } from '../wire/path-segment.ts';
 
+export interface ContainerExec {
+  readonly argv: readonly string[];
+  /** `uid:gid`; absent: the container's own user. */
+  readonly user?: string;
+}
+
 /** Runs a command in a running container and takes its stdin, stdout and stderr. It ends when its input ends, if it cares to. */
 export async function execInContainer(
   connection: EngineConnection,
   id: string,
-  argv: readonly string[],
+  { argv, user }: ContainerExec,
   options: CallOptions = {},
 ): Promise<Door> {
   const exec = await connection.json<{ Id: string }, string>(
@@ -21,6 +27,7 @@ export async function execInContainer(
         Tty: false,
         WorkingDir: '/',
         Cmd: argv,
+        ...(user === undefined ? {} : { User: user }),
       },
       ...options,
     },
