@@ -2,7 +2,7 @@
 
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -199,6 +199,41 @@ describe.runIf(isThere)('[C4] inside a box of bubblewrap', () => {
         .join(','),
     );
     expect(await readdir('/usr')).not.toContain('planted');
+  });
+
+  test('[N5] a link left on the way of a mount leads nothing to the host at the next start', async () => {
+    const { make, world } = await openSandboxes({ on: 'bubblewrap' });
+    const folder = await mkdtemp(join(tmpdir(), 'sallyport-mounted-'));
+    const outside = await mkdtemp(join(tmpdir(), 'sallyport-outside-'));
+    onTestFinished(async () => {
+      for (const each of [folder, outside]) await rm(each, { recursive: true, force: true });
+    });
+    await writeFile(join(folder, 'file'), 'of the host');
+    // Open to every user of this machine: bubblewrap has the sandbox's.
+    await Promise.all([chmod(folder, 0o755), chmod(outside, 0o777)]);
+    const mounts = [
+      { source: folder, target: '/home/sally/a/folder' },
+      { source: join(folder, 'file'), target: '/home/sally/b/file' },
+    ];
+    // As bubblewrap sees the host while it prepares a box.
+    const seen = `/oldroot${outside}`;
+    for (const plant of [`mv a c; ln -s ${seen} a`, `mv b c; ln -s ${seen} b`, 'mv a c; ln -s c a']) {
+      const box = await make({ spec: { mounts } });
+      expect((await runInSandbox(box, ['cat', 'a/folder/file', 'b/file'])).stdout.data).toBe(
+        'of the hostof the host',
+      );
+      // The control: a start after a stop, with what it wrote beside them.
+      await runInSandbox(box, ['touch', 'a/own']);
+      await box.stop(0);
+      await box.start();
+      const { exec, stderr } = await runInSandbox(box, ['sh', '-c', `ls a/own && ${plant}`]);
+      expect({ code: exec.exit_code, stderr: stderr.data }).toEqual({ code: 0, stderr: '' });
+      await box.stop(0);
+      await expect(box.start(), plant).rejects.toMatchObject({ code: 'engine_conflict' });
+      expect(await readdir(outside), plant).toEqual([]);
+      expect((await world.engine.list(world.owner)).map(({ status }) => status)).not.toContain('running');
+      await box.remove({ force: true });
+    }
   });
 
   test('the seccomp program of the box denies by itself, without the one that porter adds', async () => {

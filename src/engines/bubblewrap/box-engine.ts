@@ -21,6 +21,7 @@ import { boxStats } from './box-stats.ts';
 import { type BubblewrapProgram, findBubblewrap } from './bubblewrap-program.ts';
 import { type BoxCgroups, findCgroups } from './cgroups.ts';
 import { EtcCopies } from './etc-copies.ts';
+import { requirePlainPlaces } from './mount-places.ts';
 import { pathsOfOthers } from './others-boxes.ts';
 import { startBox } from './start-box.ts';
 import { isOfSystem, lookAtSystem, type SystemPlaces } from './system-places.ts';
@@ -142,6 +143,7 @@ class BubblewrapEngine {
     if ((await this.#stateOf(id)).running) return;
     const { program, cgroups, system } = await this.#machineOnce();
     const folder = this.#folders.pathOf(id);
+    requirePlainPlaces({ id, folder }, ownParts(kept.box, kept.home), kept.box.mounts);
     await this.#provideData(id, kept);
     this.#parts.checkpoint('bubblewrap.data');
     await cgroups.make(id, kept.box.limits);
