@@ -107,11 +107,33 @@ describe('what is expected inside', () => {
   });
 
   test('files are told apart from those that could not be opened', () => {
-    expect(parseShown('== /a +\none\n\n== /b\n== /c +\n\n')).toEqual(
+    expect(parseShown('== /a +\none\n\n== /b\n== /c +\n\n', ['/a', '/b', '/c'])).toEqual(
       new Map([
         ['/a', 'one\n'],
         ['/c', ''],
       ]),
     );
+    expect(parseShown('== /b\n', ['/b'])).toEqual(new Map());
+  });
+
+  test('[N5] a file cannot say what is in one that was asked for before it', () => {
+    const forged = '== /a +\ntrue\n\n== /z +\n1: @\n== /a +\nforged\n\n== /b +\nforged\n\n';
+    expect(parseShown(forged, ['/a', '/z'])).toEqual(
+      new Map([
+        ['/a', 'true\n'],
+        ['/z', '1: @\n== /a +\nforged\n\n== /b +\nforged\n'],
+      ]),
+    );
+  });
+
+  test('a path that begins like another one is not taken for it, and what was cut off is not shown', () => {
+    const text = '== /a +\none\n== /bc +\nx == /b +\n\n== /b +\ntwo\n\n';
+    expect(parseShown(text, ['/a', '/b'])).toEqual(
+      new Map([
+        ['/a', 'one\n== /bc +\nx == /b +\n'],
+        ['/b', 'two\n'],
+      ]),
+    );
+    expect(parseShown('== /a +\none\n\n== /b', ['/a', '/b', '/c']).has('/b')).toBe(false);
   });
 });

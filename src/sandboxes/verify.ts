@@ -7,7 +7,7 @@ import type { Porter } from '../porter/porter.ts';
 import { porterMount, porterPath } from '../protocol/box.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import type { VerifyView, WorkspaceScanView } from '../protocol/views.ts';
-import { type Expectation, expectations, forgetsRootAtStop, type Shown } from './expectations.ts';
+import { asShown, type Expectation, expectations, forgetsRootAtStop, type Shown } from './expectations.ts';
 import { type PinnedSources, shownOfMounts } from './pinned-sources.ts';
 import type { BoxGate } from './ports.ts';
 import type { SandboxRecord } from './records.ts';
@@ -25,11 +25,12 @@ const shownFiles = [
   '/sys/fs/cgroup/cpu/cpu.cfs_quota_us',
   '/sys/fs/cgroup/cpu/cpu.cfs_period_us',
   '/sys/fs/cgroup/cpu.max',
-  // Last: its size is in the hands of the programs inside, and what is beyond the bound is cut off.
-  '/proc/net/udp',
-  '/proc/net/tcp',
-  '/proc/net/unix',
 ];
+/**
+ * Last, because their size is in the hands of the programs inside, and what is beyond the bound is cut off. SECURITY: the very last has
+ * names that programs choose, with line breaks in them; what follows it could be forged.
+ */
+const shownLast = ['/proc/net/udp', '/proc/net/tcp', '/proc/net/unix'];
 const rootIsForgotten = {
   code: 'root_forgotten_at_stop',
   message:
@@ -108,10 +109,11 @@ function check({ name, expected, find, fits }: Expectation, shown: Shown): Verif
 }
 
 async function show(porter: Porter, more: readonly string[] = []): Promise<Shown> {
+  const asked = [...shownFiles, ...more, ...shownLast];
   const chunks: Buffer[] = [];
   let bytes = 0;
   const exec = porter.exec(
-    { argv: [porterPath, 'show', ...shownFiles, ...more], env: {}, cwd: '/', deadlineMs },
+    { argv: [porterPath, 'show', ...asked], env: {}, cwd: '/', deadlineMs },
     {
       write: async (channel, _offset, data) => {
         bytes += data.length;
@@ -125,16 +127,41 @@ async function show(porter: Porter, more: readonly string[] = []): Promise<Shown
   if (exitCode !== 0) {
     throw new SallyportError('porter_protocol', 'the sandbox did not show what is in force');
   }
-  return parseShown(Buffer.concat(chunks).toString('latin1'));
+  return parseShown(Buffer.concat(chunks).toString('latin1'), asked.map(asShown));
 }
 
-/** Before each file a line "== PATH", with " +" where it could be opened. */
-export function parseShown(text: string): Shown {
+/**
+ * Before each file a line "== PATH", with " +" where it could be opened. They come in the order in which they were asked for: a line in a
+ * file that looks like one of them counts only if it is the next.
+ */
+export function parseShown(text: string, asked: readonly string[]): Shown {
   const shown = new Map<string, string>();
-  for (const part of text.split(/^== /m).slice(1)) {
-    const end = part.indexOf('\n');
-    const head = part.slice(0, end);
-    if (head.endsWith(' +')) shown.set(head.slice(0, -2), part.slice(end + 1, -1));
+  let head = findHead(text, asked[0], 0);
+  for (const [index, path] of asked.entries()) {
+    if (head === undefined) break;
+    const next = findHead(text, asked[index + 1], head.end - 1);
+    // Without the line break that ends it.
+    if (head.isOpen) shown.set(path, text.slice(head.end, next === undefined ? -1 : next.start - 1));
+    head = next;
   }
   return shown;
+}
+
+interface Head {
+  readonly start: number;
+  readonly end: number;
+  readonly isOpen: boolean;
+}
+
+/** At the beginning of a line. Undefined: it was cut off, or nothing more was asked for. */
+function findHead(text: string, path: string | undefined, from: number): Head | undefined {
+  if (path === undefined) return undefined;
+  const line = `== ${path}`;
+  for (let at = text.indexOf(line, from); at >= 0; at = text.indexOf(line, at + 1)) {
+    const rest = text.slice(at + line.length, at + line.length + 3);
+    const isOpen = rest === ' +\n';
+    if ((at === 0 || text[at - 1] === '\n') && (isOpen || rest.startsWith('\n')))
+      return { start: at, end: at + line.length + (isOpen ? 3 : 1), isOpen };
+  }
+  return undefined;
 }

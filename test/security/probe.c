@@ -4,7 +4,7 @@
  * FOLDER" tries what names no process, each in a process of its own and with all that the call needs to be done for true,
  * so that the same program says outside of the sandbox what an unfiltered process may do.
  * "probe modes FOLDER MODE" makes files of that mode in every way there is, each in a name of its own.
- * "probe hoard", "probe mount" and "probe mount-cgroup" are acts of their own.
+ * "probe hoard", "probe hunt", "probe bind NAME...", "probe mount" and "probe mount-cgroup" are acts of their own.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -338,6 +338,39 @@ static int mount_cgroup(void) {
   return mount_one("cgroup", "memory", "/tmp/mounted/release_agent") && mount_one("cgroup2", NULL, "/tmp/mounted/cgroup.procs");
 }
 
+/* Abstract sockets of these names, until it is killed. */
+static void bind_all(int count, char **names) {
+  for (int i = 0; i < count; i++) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strncpy(address.sun_path + 1, names[i], sizeof address.sun_path - 1);
+    socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(names[i]));
+    if (bind(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&address, length) != 0) exit(1);
+  }
+  printf("bound\n");
+  fflush(stdout);
+  for (;;) pause();
+}
+
+/* Traces the first process that it may of those that come after its own, as fast as it can, and says which one it was. */
+static void hunt(void) {
+  pid_t last = fork();
+  if (last == 0) _exit(0);
+  waitpid(last, NULL, 0);
+  printf("hunting\n");
+  fflush(stdout);
+  for (;;) {
+    for (pid_t pid = last + 1; pid < last + 100; pid++) {
+      if (ptrace(PTRACE_SEIZE, pid, 0, 0) != 0) continue;
+      char name[32] = "";
+      int fd = open_of(pid, "comm", O_RDONLY);
+      long length = fd < 0 ? 0 : read(fd, name, sizeof name - 1);
+      printf("caught %d %.*s\n", (int)pid, (int)length, name);
+      fflush(stdout);
+      return;
+    }
+  }
+}
+
 int main(int argc, char **argv) {
   if (argc < 2) return 2;
   if (strcmp(argv[1], "calls") == 0) {
@@ -349,6 +382,8 @@ int main(int argc, char **argv) {
     try_modes();
   } else if (strcmp(argv[1], "knock") == 0) knock();
   else if (strcmp(argv[1], "hoard") == 0) hoard(argv[2]);
+  else if (strcmp(argv[1], "hunt") == 0) hunt();
+  else if (strcmp(argv[1], "bind") == 0) bind_all(argc - 2, argv + 2);
   else if (strcmp(argv[1], "mount") == 0) return mount_one("tmpfs", NULL, NULL);
   else if (strcmp(argv[1], "mount-cgroup") == 0) return mount_cgroup();
   else if (strcmp(argv[1], "child") != 0) act_on(atoi(argv[1]));
