@@ -72,7 +72,8 @@ const nest = fc.constantFrom(
     '%; ls',
     'true && %',
     'false || %',
-    'ls | %',
+    // In braces: the shell leaves a `cd` in the last stage of a pipe behind with that stage.
+    'ls | { %; }',
     '! %',
     'if true; then %; fi',
     'if %; then ls; fi',
