@@ -35,9 +35,8 @@ describe('the daemon over HTTP', () => {
         .replace(':approval', approval)
         .replace(':name', 'profile');
       const [status, answer] = Object.entries(route.answers)[0] ?? [];
-      const isQuiet = !/files|shutdown|signal|resize|events|metrics|openapi|explain|secrets|answer/.test(
-        path,
-      );
+      const isQuiet =
+        !/files|shutdown|signal|resize|events|metrics|openapi|explain|secrets|answer|browser/.test(path);
       if (!isQuiet || route.method === 'DELETE' || answer === undefined || !('safeParse' in answer)) continue;
       const needsBody = /(execs|ports)$/.test(path);
       if (route.method === 'POST' && needsBody) continue;
