@@ -205,6 +205,21 @@ static void make_network(bool all_ports) {
   if (all_ports) write_text("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
 }
 
+/*
+ * A quarter of what its user may have of one kind, for all of the box together: what is made in a user namespace counts there
+ * and for the user outside. A kernel that does not have it does not count it.
+ */
+static void leave_most(const char *of_user, const char *of_namespace) {
+  char digits[24] = "", text[24];
+  int fd = open(of_user, O_RDONLY | O_CLOEXEC);
+  if (fd < 0 && errno == ENOENT) return;
+  if (fd < 0 || read(fd, digits, sizeof digits - 1) <= 0) fail("read", of_user);
+  close(fd);
+  uint64_t most = 0;
+  for (const char *at = digits; *at >= '0' && *at <= '9'; at++) most = most * 10 + (uint64_t)(*at - '0');
+  write_text(of_namespace, number_text(text, most / 4 > 0 ? most / 4 : 1));
+}
+
 static void close_others(unsigned data) {
   if (syscall(NR_close_range, FILTER + 1, FIRST_DATA - 1, 0) != 0 ||
       syscall(NR_close_range, FIRST_DATA + data, ~0u, 0) != 0) {
@@ -277,6 +292,8 @@ int main(int argc, char **argv) {
   if (setrlimit(RLIMIT_CORE, &none) != 0) fail("limit", "core files");
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail("give up", "new privileges");
   make_network(wishes.all_ports);
+  leave_most("/proc/sys/fs/inotify/max_user_instances", "/proc/sys/user/max_inotify_instances");
+  leave_most("/proc/sys/fs/inotify/max_user_watches", "/proc/sys/user/max_inotify_watches");
   close_others(wishes.data_count);
   /* For the folders that bubblewrap makes inside; nothing of the host is made any more. */
   umask(0022);

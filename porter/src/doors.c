@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "borrow.h"
 #include "die.h"
 #include "frame.h"
 #include "host.h"
@@ -98,7 +99,7 @@ static void welcome(void) {
   struct writer w = {.data = payload, .capacity = sizeof payload};
   write_u16(&w, PROTOCOL_MAJOR);
   write_u16(&w, PROTOCOL_MINOR);
-  write_u64(&w, FEATURE_TREE_LIMITS);
+  write_u64(&w, FEATURE_TREE_LIMITS | (borrow_is_active() ? FEATURE_BORROWS : 0));
   write_text(&w, PORTER_BUILD_ID);
   write_u32(&w, (uint32_t)getpid());
   write_u32(&w, FRAME_MAX_PAYLOAD);
@@ -224,6 +225,14 @@ static void take_given(struct msghdr *message, int taken[2]) {
   taken[0] = taken[1] = -1;
 }
 
+/* SECURITY: its uid is what it lends. Programs of the sandbox all have porter's, and no way to another one. */
+static bool is_lender(int fd, char first) {
+  struct ucred peer;
+  socklen_t length = sizeof peer;
+  if (first != *DOORS_LENDER || !borrow_is_active()) return false;
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid != getuid();
+}
+
 /* A relay hands over its own stdin and stdout and stays only to be seen to live: nothing is copied on the way. */
 static void on_relay(struct watch *watch, uint32_t events) {
   (void)events;
@@ -244,6 +253,12 @@ static void on_relay(struct watch *watch, uint32_t events) {
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   int taken[2] = {-1, -1};
   if (got > 0) take_given(&message, taken);
+  if (taken[0] < 0 && got > 0 && is_lender(watch->fd, byte)) {
+    int fd = watch->fd;
+    free_door(door, false);
+    borrow_lender(fd);
+    return;
+  }
   if (taken[0] < 0) {
     free_door(door, true);
     return;
@@ -370,14 +385,23 @@ static bool hand_over(int fd, const int given[2]) {
   return sendmsg(fd, &message, MSG_NOSIGNAL) == 1;
 }
 
+int doors_connect(int porter_pid) {
+  struct sockaddr_un address;
+  socklen_t length = relay_address(&address, porter_pid);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd >= 0 && connect(fd, (struct sockaddr *)&address, length) == 0) return fd;
+  int failure = errno;
+  if (fd >= 0) close(fd);
+  errno = failure;
+  return -1;
+}
+
 int doors_relay(int porter_pid) {
   /* The token passes through here, and the neighbours have the same user. */
   prctl(PR_SET_DUMPABLE, 0);
   signal(SIGPIPE, SIG_IGN);
-  struct sockaddr_un address;
-  socklen_t length = relay_address(&address, porter_pid);
-  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0 || connect(fd, (struct sockaddr *)&address, length) != 0) die_errno("porter does not answer");
+  int fd = doors_connect(porter_pid);
+  if (fd < 0) die_errno("porter does not answer");
   const int given[] = {0, 1};
   if (!hand_over(fd, given)) die_errno("porter takes nothing");
   /* Porter's from now on: who waits for their end must not wait for this process. */

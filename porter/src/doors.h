@@ -15,6 +15,10 @@ int doors_expire(uint64_t now_ms);
 /* The other end: connects to the porter with this pid, hands it stdin and stdout, and waits until it has done with them. Returns
  * the exit status. */
 int doors_relay(int porter_pid);
+/* The first byte of a lender (lender.h), which connects by the same socket as a relay. */
+#define DOORS_LENDER "L"
+/* A connection to the porter with this pid; -1 where there is none. */
+int doors_connect(int porter_pid);
 /* For a fork of porter: what the host proves itself with is nothing to carry about. */
 void doors_forget_token(void);
 

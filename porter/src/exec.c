@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "borrow.h"
+#include "descriptor.h"
 #include "files.h"
 #include "host.h"
 #include "input.h"
@@ -152,13 +154,15 @@ static void on_report(struct watch *watch, uint32_t events) {
   struct exec *e = (struct exec *)((char *)watch - offsetof(struct exec, report));
   for (;;) {
     struct spawn_report record;
-    long got = read(watch->fd, &record, sizeof record);
+    int given;
+    long got = descriptor_receive(watch->fd, &record, sizeof record, &given);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got != (long)sizeof record) {
       loop_close(watch);
       supervisor_lost(e);
       return;
     }
+    if (given >= 0) borrow_listener(given);
     switch (record.event) {
       case SPAWN_STARTED:
         e->pid = record.value;

@@ -14,7 +14,10 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include "borrow.h"
+#include "descriptor.h"
 #include "file_io.h"
+#include "seccomp.h"
 
 enum watch_kind { CREATED = 1, CHANGED = 2, REMOVED = 3, MOVED = 4, OVERFLOW = 5, READY = 6 };
 
@@ -247,6 +250,15 @@ static int follow(void) {
   return 0;
 }
 
+/* How many directories there are is up to the sandbox, so their watches are borrowed like those of its programs. */
+static int borrow(void) {
+  int listener, failure = seccomp_install(&listener);
+  if (failure != 0 || listener < 0) return failure;
+  bool sent = descriptor_send(WORKER_STATUS, "", 1, listener);
+  close(listener);
+  return sent ? 0 : EPIPE;
+}
+
 int file_watch(struct reader *request, struct writer *result) {
   (void)result;
   int failure;
@@ -255,6 +267,7 @@ int file_watch(struct reader *request, struct writer *result) {
   if (failure != 0) return failure;
   uint32_t wanted = read_u32(request);
   if (!reader_done(request) || wanted > 1) return EINVAL;
+  if (borrow_is_active() && (failure = borrow()) != 0) return failure;
   inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   if (inotify_fd < 0) return errno;
   root_wd = inotify_add_watch(inotify_fd, path, ROOT_EVENTS);

@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "borrow.h"
+#include "descriptor.h"
 #include "file_worker.h"
 #include "host.h"
 #include "input.h"
@@ -103,8 +105,18 @@ static void refuse(uint32_t stream, int failure) {
   host_control(FRAME_DONE, stream, &w);
 }
 
+/* Before its answer, a worker may send the listener of its filter: one byte with a descriptor. */
+static void take_listeners(int status) {
+  char byte[2];
+  int fd;
+  while (recv(status, byte, sizeof byte, MSG_PEEK) == 1 && descriptor_receive(status, byte, 1, &fd) == 1) {
+    if (fd >= 0) borrow_listener(fd);
+  }
+}
+
 static void on_status(struct watch *watch, uint32_t events) {
   (void)events;
+  if (borrow_is_active()) take_listeners(watch->fd);
   ((struct operation *)((char *)watch - offsetof(struct operation, status)))->status_ready = true;
 }
 

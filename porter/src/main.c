@@ -16,11 +16,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "borrow.h"
 #include "die.h"
 #include "doors.h"
 #include "exec.h"
 #include "files.h"
 #include "host.h"
+#include "lender.h"
 #include "listeners.h"
 #include "loop.h"
 #include "message.h"
@@ -169,6 +171,26 @@ static void lower_limit(int resource, const char *text) {
   if (setrlimit(resource, &limit) != 0) die_errno("setrlimit");
 }
 
+/*
+ * The host's user has the same uid. What the kernel counts for all processes of a uid is compared with the limit of the process that wants
+ * more: with half of it programs in here leave the rest to the others.
+ */
+static void leave_half(int resource, rlim_t most) {
+  struct rlimit limit;
+  if (getrlimit(resource, &limit) != 0) die_errno("getrlimit");
+  rlim_t half = limit.rlim_max == RLIM_INFINITY ? most : limit.rlim_max / 2;
+  limit.rlim_max = half < most ? half : most;
+  if (limit.rlim_cur > limit.rlim_max) limit.rlim_cur = limit.rlim_max;
+  if (setrlimit(resource, &limit) != 0) die_errno("setrlimit");
+}
+
+static void share_uid(void) {
+  leave_half(RLIMIT_SIGPENDING, RLIM_INFINITY - 1);
+  leave_half(RLIMIT_MSGQUEUE, RLIM_INFINITY - 1);
+  /* Half of what systemd gives a user by default. */
+  leave_half(RLIMIT_MEMLOCK, 4 * 1024 * 1024);
+}
+
 /* Moves a descriptor away from 0, 1 and 2, and leaves /dev/null in its place: nothing that is printed by mistake, and
  * nothing that inherits the usual three, touches the protocol. */
 static int move_away(int fd) {
@@ -196,7 +218,7 @@ static bool time_to_stop(uint64_t now_ms) {
 /* Each turn begins with another part, so that none is always the last to find the queue full. */
 static int pump_all(uint64_t now_ms) {
   /* A connection is taken before it is read from, so that what it begins with goes out with the word that it is there. */
-  static int (*const parts[])(uint64_t) = {exec_pump, files_pump, listeners_pump, tunnels_pump};
+  static int (*const parts[])(uint64_t) = {exec_pump, files_pump, listeners_pump, tunnels_pump, borrow_pump};
   enum { PARTS = sizeof parts / sizeof *parts };
   static uint32_t first;
   int due_ms = doors_expire(now_ms);
@@ -246,10 +268,10 @@ static void open_given_door(int door, int in_fd, int out_fd) {
   close(out_fd);
 }
 
-static int relay(const char *text) {
+static int pid_number(const char *text) {
   uint64_t pid;
-  if (!text_read_number(&text, &pid) || *text != '\0' || pid > INT32_MAX) die("relay wants porter's pid");
-  return doors_relay((int)pid);
+  if (!text_read_number(&text, &pid) || *text != '\0' || pid > INT32_MAX) die("relay and lend want porter's pid");
+  return (int)pid;
 }
 
 static int tell_version(void) {
@@ -264,7 +286,8 @@ static int tell_version(void) {
 }
 
 int main(int argc, char **argv) {
-  if (argc >= 2 && strcmp(argv[1], "relay") == 0) return relay(argc > 2 ? argv[2] : "1");
+  if (argc >= 2 && strcmp(argv[1], "relay") == 0) return doors_relay(pid_number(argc > 2 ? argv[2] : "1"));
+  if (argc >= 2 && strcmp(argv[1], "lend") == 0) return lender_main(pid_number(argc > 2 ? argv[2] : "1"));
   if (argc >= 2 && strcmp(argv[1], "show") == 0) return show_main(argc - 2, argv + 2);
   if (argc >= 2 && strcmp(argv[1], "through") == 0) return through_main(argc - 2, argv + 2);
   int door = -1;
@@ -272,11 +295,13 @@ int main(int argc, char **argv) {
     if (strcmp(argv[i], "--version") == 0) return tell_version();
     if (strncmp(argv[i], "--nofile=", 9) == 0) lower_limit(RLIMIT_NOFILE, argv[i] + 9);
     else if (strncmp(argv[i], "--nproc=", 8) == 0) lower_limit(RLIMIT_NPROC, argv[i] + 8);
+    else if (strcmp(argv[i], "--shared-uid") == 0) share_uid();
+    else if (strcmp(argv[i], "--borrow") == 0) borrow_prepare();
     else if (strncmp(argv[i], "--door=", 7) == 0) door = door_number(argv[i] + 7);
     /* For who looks at the processes from outside, an engine among them. */
     else if (strncmp(argv[i], "--name=", 7) == 0) continue;
     else if (strcmp(argv[i], "--exit-with-host") == 0) exit_with_host = true;
-    else die("usage: porter [--version] [--nofile=N] [--nproc=N] [--door=FD] [--name=TEXT] [--exit-with-host] | porter relay [pid] | porter show FILE|@PATH... | porter through HOST PORT");
+    else die("usage: porter [--version] [--nofile=N] [--nproc=N] [--shared-uid] [--borrow] [--door=FD] [--name=TEXT] [--exit-with-host] | porter relay [pid] | porter lend [pid] | porter show FILE|@PATH... | porter through HOST PORT");
   }
   static const struct host_events events = {.frame = on_frame, .replaced = on_host_replaced, .gone = on_host_gone};
   static struct watch signals;
@@ -285,7 +310,7 @@ int main(int argc, char **argv) {
   prctl(PR_SET_DUMPABLE, 0);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   int in_fd = move_away(0), out_fd = move_away(1);
-  seccomp_prepare();
+  seccomp_prepare(borrow_is_active());
   loop_open();
   open_signals(&signals);
   host_listen(&events);

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-enum notice_kind { NOTICE_TERM_IGNORED = 1, NOTICE_SUPERVISOR_LOST = 2, NOTICE_EXHAUSTED = 3 };
+enum notice_kind { NOTICE_TERM_IGNORED = 1, NOTICE_SUPERVISOR_LOST = 2, NOTICE_EXHAUSTED = 3, NOTICE_LENDER_WANTED = 4 };
 
 void notice(enum notice_kind kind, uint32_t value, const char *text);
 

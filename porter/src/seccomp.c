@@ -31,6 +31,11 @@
 #error "unsupported architecture"
 #endif
 
+/* Headers may not know it yet. */
+#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
+#endif
+
 enum {
   X32_BIT = 0x40000000,
   IOPRIO_WHO_USER = 3,
@@ -83,6 +88,7 @@ enum place {
   SECOND_IS_MODE,
   THIRD_IS_MODE,
   FOURTH_IS_MODE,
+  BORROWED,
   PLACES,
 };
 
@@ -100,6 +106,7 @@ static struct rule rules[] = {
     {SYS_keyctl, EPERM_HERE},
     {SYS_bpf, EPERM_HERE},
     {SYS_perf_event_open, EPERM_HERE},
+    {SYS_fanotify_init, EPERM_HERE},
     {SYS_userfaultfd, EPERM_HERE},
     {SYS_unshare, EPERM_HERE},
     {SYS_setns, EPERM_HERE},
@@ -135,6 +142,15 @@ static struct rule rules[] = {
     {NR_pidfd_send_signal, ENOSYS_HERE},
     /* Its mode is behind a pointer; programs that are told "no such call" use openat. */
     {NR_openat2, ENOSYS_HERE},
+    /* All of a machine share one number of these events (fs.aio-max-nr), which one program could use up. */
+    {SYS_io_setup, ENOSYS_HERE},
+    /* Their watches count for the user who makes them. */
+    {SYS_epoll_create1, BORROWED},
+    {SYS_inotify_init1, BORROWED},
+#if defined(__x86_64__)
+    {SYS_epoll_create, BORROWED},
+    {SYS_inotify_init, BORROWED},
+#endif
     /* A file with a set-id bit in a folder of the host would give its owner's identity to whoever runs it there. mkdir and
      * mkdirat are not here: the kernel ignores these bits in them, and `cp -r` passes them on. */
     {SYS_fchmod, SECOND_IS_MODE},
@@ -321,7 +337,7 @@ static void fill_in_jumps(void) {
   }
 }
 
-void seccomp_prepare(void) {
+void seccomp_prepare(bool borrows) {
   length = 0;
   for (int place = 0; place < PLACES; place++) at[place] = UNSET;
   refuse_foreign_calls();
@@ -332,12 +348,30 @@ void seccomp_prepare(void) {
   finish(FAMILY_HERE, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
   finish(EPERM_HERE, SECCOMP_RET_ERRNO | EPERM);
   finish(ENOSYS_HERE, SECCOMP_RET_ERRNO | ENOSYS);
+  finish(BORROWED, borrows ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW);
   finish(ALLOW, SECCOMP_RET_ALLOW);
   fill_in_jumps();
 }
 
-int seccomp_install(void) {
+/* Since Linux 5.19 a call that a listener has begun with is interrupted by nothing but a kill. */
+static long install_listening(const struct sock_fprog *program) {
+  long listener = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+                          SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, program);
+  if (listener >= 0 || errno != EINVAL) return listener;
+  return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, program);
+}
+
+int seccomp_install(int *listener) {
   struct sock_fprog program = {.len = length, .filter = code};
+  *listener = -1;
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return errno;
+  if (code[at[BORROWED]].k == SECCOMP_RET_USER_NOTIF) {
+    long fd = install_listening(&program);
+    *listener = (int)fd;
+    if (fd >= 0) return 0;
+    /* A process has one listener, and an engine may have put its own there. */
+    if (errno != EBUSY) return errno;
+    code[at[BORROWED]].k = SECCOMP_RET_ALLOW;
+  }
   return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0 ? errno : 0;
 }

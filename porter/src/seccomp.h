@@ -2,9 +2,13 @@
 #ifndef PORTER_SECCOMP_H
 #define PORTER_SECCOMP_H
 
-/* Remembers porter's own pid, which no call of a program may name. Call once, in porter. */
-void seccomp_prepare(void);
-/* Installs it for this process and all that it becomes. Returns 0 or an errno. */
-int seccomp_install(void);
+#include <stdbool.h>
+
+/* Remembers porter's own pid, which no call of a program may name. `borrows`: calls that make epoll and inotify instances are handed to a
+ * listener (borrow.h). Call once, in porter. */
+void seccomp_prepare(bool borrows);
+/* Installs it for this process and all that it becomes. Returns 0 or an errno. `*listener` is that of the filter, or -1 where it has
+ * none. */
+int seccomp_install(int *listener);
 
 #endif

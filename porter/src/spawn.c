@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "descriptor.h"
 #include "doors.h"
 #include "kept.h"
 #include "request.h"
@@ -176,7 +177,13 @@ static int become_supervisor(void) {
   end_with_porter();
   /* SECURITY: every program inherits it. The supervisor itself waits, talks to porter and lets go of what it traces, and
    * can do so with the same filter. */
-  return seccomp_install();
+  int listener, failure = seccomp_install(&listener);
+  if (failure != 0 || listener < 0) return failure;
+  /* First of all reports: porter has it before any program can make a call that waits for it. */
+  const struct spawn_report record = {.event = SPAWN_LISTENS};
+  bool sent = descriptor_send(FD_REPORT, &record, sizeof record, listener);
+  close(listener);
+  return sent ? 0 : EPIPE;
 }
 
 /* Returns 0, or the errno for which the program does not run. */

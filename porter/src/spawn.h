@@ -37,11 +37,11 @@ struct spawn {
 struct spawned {
   pid_t supervisor;
   int in, out, err; /* in is -1 without stdin; with a pty, in and out are both the master and err is -1 */
-  int report;       /* records of struct spawn_report, then the end */
+  int report;       /* records of struct spawn_report, SPAWN_LISTENS with a descriptor (borrow.h), then the end */
 };
 
 /* SPAWN_OVER is the last word of an exec: a socket that ends without it had its supervisor killed. */
-enum spawn_event { SPAWN_STARTED = 1, SPAWN_FAILED = 2, SPAWN_EXITED = 3, SPAWN_OVER = 4 };
+enum spawn_event { SPAWN_STARTED = 1, SPAWN_FAILED = 2, SPAWN_EXITED = 3, SPAWN_OVER = 4, SPAWN_LISTENS = 5 };
 
 struct spawn_report {
   uint32_t event;

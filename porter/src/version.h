@@ -2,8 +2,8 @@
 #ifndef PORTER_VERSION_H
 #define PORTER_VERSION_H
 
-enum { PROTOCOL_MAJOR = 1, PROTOCOL_MINOR = 1 };
+enum { PROTOCOL_MAJOR = 1, PROTOCOL_MINOR = 2 };
 /* Feature bits of the greeting. */
-enum { FEATURE_TREE_LIMITS = 1 };
+enum { FEATURE_TREE_LIMITS = 1, FEATURE_BORROWS = 2 };
 
 #endif

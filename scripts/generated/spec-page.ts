@@ -46,6 +46,10 @@ Never as root: neither its uid nor its gid is 0.
 | the same, on macOS | a uid of its own; the engine's file sharing lets every user write |
 | anything else, also \`readonly\` and \`copy\` | a uid of its own, 64000 to 64255. Files of a read-only folder that only their owner may read stay unreadable |
 
+The kernel counts some things for all processes of a uid. A sandbox that runs as somebody else's gets epoll and inotify
+instances from a process inside with a uid of the pool, and leaves half of the queued signals and message queues
+([limitations](limitations.md#porter)).
+
 The home is \`/home/sally\`.
 
 ## What may not be given to a sandbox

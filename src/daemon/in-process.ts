@@ -76,7 +76,11 @@ export async function explainHere(input: SpecInput): Promise<Explained> {
   const stateDir = engineFolderPath(shared, key);
   const owner = ownerId(uid, stateDir);
   const bubblewrap = isBubblewrap ? await bubblewrapParts({ stateDir, uid }) : undefined;
-  const engine = (await bubblewrap?.engine.facts()) ?? { name: 'docker', rootless: false };
+  const engine = (await bubblewrap?.engine.facts()) ?? {
+    name: 'docker',
+    rootless: false,
+    defaultRuntime: 'runc',
+  };
   requireSupported({ ...spec, engine: 'auto' }, engine);
   const looked = await lookAtSpec(spec, homedir(), {
     isPlaceholder: () => false,

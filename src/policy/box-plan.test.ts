@@ -12,7 +12,7 @@ const folder = (real: string, uid = 1000, gid = 1000): PathFacts => ({
 
 const facts: PlanFacts = {
   host: { uid: 1000, gid: 1001, platform: 'linux' },
-  engine: { name: 'docker', rootless: false },
+  engine: { name: 'docker', rootless: false, defaultRuntime: 'runc' },
   freeUid: 64007,
   places: { platform: 'linux', homes: ['/home/me'], stateDirs: [], engineSockets: [], programs: [] },
   mounts: [],
@@ -137,10 +137,10 @@ describe('planBox', () => {
   });
 
   it('[G6] on rootless Podman keeps the id, on other rootless engines allows only what is not writable', () => {
-    const podman = { ...withWorkspace, engine: { name: 'podman', rootless: true } };
+    const podman = { ...withWorkspace, engine: { name: 'podman', rootless: true, defaultRuntime: 'crun' } };
     expect(plan(live, podman)).toMatchObject({ userMapping: 'keep-id', user: { uid: 1000, gid: 1001 } });
     expect(() => plan({ ...live, user: '5:5' }, podman)).toThrow(refused('user'));
-    const docker = { ...withWorkspace, engine: { name: 'docker', rootless: true } };
+    const docker = { ...withWorkspace, engine: { name: 'docker', rootless: true, defaultRuntime: 'runc' } };
     expect(() => plan(live, docker)).toThrow(refused('workspace.path', '--workspace-mode copy'));
     for (const mode of ['copy', 'readonly']) {
       expect(plan({ workspace: { path: 'x', mode } }, docker).user.uid).toBe(64007);
@@ -163,6 +163,16 @@ describe('planBox', () => {
     expect(() => plan(live, { ...asRoot, workspace })).toThrow(message);
     // Its group is no harm, and neither is the next uid.
     expect(plan({ user: '64257:64256' }).user).toMatchObject({ uid: 64257, gid: 64256 });
+  });
+
+  it('[N22] has a lender with a uid of the pool where its own is not', () => {
+    expect(plan(live, withWorkspace)).toMatchObject({
+      user: { uid: 1000 },
+      lender: { uid: 64007, gid: 64007 },
+    });
+    expect(plan({ user: '7:7' }).lender).toEqual({ uid: 64007, gid: 64007 });
+    expect(plan({}).lender).toBeUndefined();
+    expect(plan({ profile: 'strict' }).lender).toBeUndefined();
   });
 
   it('takes no uid that is not of the pool', () => {
@@ -276,7 +286,7 @@ describe('plannedBox', () => {
   });
 
   it('asks the engine to keep the id only where the plan says so', () => {
-    const podman = { ...withWorkspace, engine: { name: 'podman', rootless: true } };
+    const podman = { ...withWorkspace, engine: { name: 'podman', rootless: true, defaultRuntime: 'crun' } };
     expect(plannedBox(plan(live, podman), identity).userMapping).toBe('keep-id');
     expect(plannedBox(plan(live, withWorkspace), identity)).not.toHaveProperty('userMapping');
   });

@@ -3,10 +3,10 @@
  * the same plan. Whatever is refused is refused here, before anything is made.
  */
 
-import type { BoxLimits, BoxMount, BoxNetwork, BoxRequest, BoxTmpfs } from '../protocol/box.ts';
+import type { BoxLimits, BoxMount, BoxNetwork, BoxRequest, BoxTmpfs, BoxUser } from '../protocol/box.ts';
 import { isSallyportError } from '../protocol/errors.ts';
 import type { Spec } from '../protocol/spec.ts';
-import { type DecidedUser, decideUser, type OwnedPath, type UserFacts, type UserNote } from './box-user.ts';
+import { type DecidedUser, decideUser, type OwnedPath, type UserNote } from './box-user.ts';
 import type { PlannedSocket } from './builtin-tools.ts';
 import { copySources, missing, type PlannedCopy, plannedCopies, realSource, refuse } from './copy-sources.ts';
 import { decideEgress } from './egress/decide-egress.ts';
@@ -17,6 +17,7 @@ import { plainPath } from './paths.ts';
 import { type ProfileName, profiles } from './profiles.ts';
 import { requireNoProgram } from './program-paths.ts';
 import { type Protection, protectWorkspace, type Stub, type WorkspaceLook } from './protected-paths.ts';
+import { type LenderFacts, quotaLender, sharesQuotas } from './quota-lender.ts';
 import { requireFreeTargets, type Target, targetOf } from './targets.ts';
 import { type PlannedShadow, plannedShadows, type ToolFacts, toolSources } from './tool-sources.ts';
 
@@ -33,7 +34,7 @@ export interface PathFacts {
   readonly gid: number;
 }
 
-export interface PlanFacts extends UserFacts {
+export interface PlanFacts extends LenderFacts {
   readonly places: HostPlaces;
   readonly workspace?: PathFacts;
   /** As many as the spec has, in its order. */
@@ -54,6 +55,10 @@ export interface BoxPlan {
   /** Its uid is taken from the pool as long as the sandbox exists. */
   readonly usesPool: boolean;
   readonly userMapping?: 'keep-id';
+  /** Somebody outside has the same uid and the same kernel, and so the same quotas. */
+  readonly sharesQuotas?: true;
+  /** Its uid is of the pool as well: see `quota-lender.ts`. */
+  readonly lender?: BoxUser;
   readonly workdir: string;
   /** With the workspace, unless that is copied. Parents before children. */
   readonly mounts: readonly BoxMount[];
@@ -112,6 +117,8 @@ export function planBox(spec: Spec, facts: PlanFacts): BoxPlan {
     sources.map(({ target }) => target),
     decided.user.home,
   );
+  const quotas = { profile: profileName, runtime: spec.runtime };
+  const lender = quotaLender(quotas, decided, facts);
   const protection = protectionOf(spec, given, facts);
   const worktree = worktreeOf(spec, sources, decided.user.home, facts);
   const provided = worktree === undefined || 'because' in worktree ? undefined : worktree;
@@ -161,6 +168,8 @@ export function planBox(spec: Spec, facts: PlanFacts): BoxPlan {
       ? { worktreeDir: facts.worktree.gitDir }
       : {}),
     ...(decided.mapping === undefined ? {} : { userMapping: decided.mapping }),
+    ...(sharesQuotas(quotas, decided, facts) ? { sharesQuotas: true } : {}),
+    ...(lender === undefined ? {} : { lender }),
     ...(spec.runtime === undefined ? {} : { runtime: spec.runtime }),
     ...(spec.egress === undefined ? {} : { egress: true }),
   };
@@ -193,6 +202,8 @@ export function plannedBox(plan: BoxPlan, identity: BoxIdentity): BoxRequest {
     mounts: plan.mounts,
     readOnlyRoot: plan.readOnlyRoot,
     ...(plan.userMapping === undefined ? {} : { userMapping: plan.userMapping }),
+    ...(plan.sharesQuotas === undefined ? {} : { sharesUid: true }),
+    ...(plan.lender === undefined ? {} : { borrows: true }),
     ...(plan.runtime === undefined ? {} : { runtime: plan.runtime }),
     ...(plan.egress === undefined ? {} : { asksGate: true }),
     ...(identity.network === undefined ? {} : { network: identity.network }),

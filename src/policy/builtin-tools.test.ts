@@ -23,7 +23,7 @@ const missing = (path: string): PathFacts => ({
 });
 const facts = (tools: readonly ToolFacts[]): PlanFacts => ({
   host: { uid: 1000, gid: 1000, platform: 'linux' },
-  engine: { name: 'docker', rootless: false },
+  engine: { name: 'docker', rootless: false, defaultRuntime: 'runc' },
   freeUid: 64007,
   places: { platform: 'linux', homes: [home], stateDirs: [], engineSockets: [], programs: [] },
   mounts: [],

@@ -4,9 +4,10 @@ import { SallyportError } from '../protocol/errors.ts';
 import { type PayloadReader, PayloadWriter } from './payload.ts';
 
 export const protocolMajor = 1;
-const protocolMinor = 1;
+const protocolMinor = 2;
 /** Bits that porter tells of itself: docs/protocol.md, section 3. */
 const treeLimitsBit = 1n;
+const borrowsBit = 2n;
 /** What porter may have under way: on all streams together, and on one. */
 export const connectionWindow = 512 * 1024;
 export const streamWindow = 256 * 1024;
@@ -17,6 +18,8 @@ export interface PorterWelcome {
   readonly minor: number;
   /** Takes limits with `get tree`, and sends holes as such. */
   readonly hasTreeLimits: boolean;
+  /** Programs get epoll and inotify instances from a lender, so that these do not count for the sandbox's uid. */
+  readonly borrows: boolean;
   readonly buildId: string;
   readonly pid: number;
   /** How much input a stream takes before it gives credit. */
@@ -40,7 +43,9 @@ export function readWelcome(payload: PayloadReader): PorterWelcome {
   const major = payload.u16();
   const minor = payload.u16();
   if (major !== protocolMajor) throw versionError(major, minor);
-  const hasTreeLimits = (payload.bigU64() & treeLimitsBit) !== 0n;
+  const features = payload.bigU64();
+  const hasTreeLimits = (features & treeLimitsBit) !== 0n;
+  const borrows = (features & borrowsBit) !== 0n;
   const buildId = payload.text().slice(0, maxBuildIdCharacters);
   const pid = payload.u32();
   payload.u32();
@@ -50,7 +55,7 @@ export function readWelcome(payload: PayloadReader): PorterWelcome {
   if (inputWindow === 0 || inputWindow > 2 ** 24 || highestStream >= 2 ** 31) {
     throw new SallyportError('porter_protocol', 'the sandbox greeted with impossible numbers');
   }
-  return { major, minor, hasTreeLimits, buildId, pid, inputWindow, highestStream };
+  return { major, minor, hasTreeLimits, borrows, buildId, pid, inputWindow, highestStream };
 }
 
 const refusedStaleEpoch = 5;

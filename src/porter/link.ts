@@ -36,6 +36,9 @@ export interface StreamOwner {
   fail(error: SallyportError): void;
 }
 
+/** Kinds of notices: docs/protocol.md, section 3. */
+export const noticeKind = { lenderWanted: 4 } as const;
+
 export interface PorterNotice {
   readonly kind: number;
   readonly value: number;

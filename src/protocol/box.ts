@@ -44,6 +44,10 @@ export interface BoxRequest {
    * mounted folder would otherwise belong to container uid 0.
    */
   readonly userMapping?: 'keep-id';
+  /** The uid is not its own: porter leaves half of what the kernel limits by uid to others. */
+  readonly sharesUid?: true;
+  /** Its programs get epoll and inotify instances from a lender, which the engine can start. */
+  readonly borrows?: true;
   readonly env: Readonly<Record<string, string>>;
   readonly workingDir: string;
   readonly labels: Readonly<Record<string, string>>;

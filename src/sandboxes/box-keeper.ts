@@ -4,6 +4,7 @@
  * It asks nobody whether it may, and it knows no queue: whoever calls makes sure that one call is over before the next.
  */
 
+import { noticeKind } from '../porter/link.ts';
 import { gateFolder } from '../protocol/box.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import { label } from '../protocol/labels.ts';
@@ -11,6 +12,7 @@ import type { SandboxState } from '../protocol/states.ts';
 import { BoxLink } from './box-link.ts';
 import { BoxServices } from './box-services.ts';
 import { gateClient } from './gate-client.ts';
+import { LenderStarts } from './lender-starts.ts';
 import { type Materialisation, materialise, startBox } from './materialise.ts';
 import type { MemoryDeaths } from './memory-deaths.ts';
 import type { BoxGate, BoxState } from './ports.ts';
@@ -47,6 +49,7 @@ export class BoxKeeper {
   readonly #parts: KeeperParts;
   readonly #forwards: SocketForwards;
   readonly services: BoxServices;
+  readonly #lenders: LenderStarts;
   #link: BoxLink | undefined;
   #gate: BoxGate | undefined;
 
@@ -55,6 +58,14 @@ export class BoxKeeper {
     this.#parts = parts;
     const { keeper } = parts;
     this.services = new BoxServices(world, parts);
+    this.#lenders = new LenderStarts({
+      engine: world.engine,
+      now: () => performance.now(),
+      report: (error) => {
+        world.report(`start the lender of ${keeper.record.name}`, error);
+        this.tell('lender_missing', lenderMissing);
+      },
+    });
     this.#forwards = new SocketForwards({
       record: () => keeper.record,
       agent: world.sshAgent,
@@ -367,6 +378,11 @@ export class BoxKeeper {
         return keeper.record.epoch;
       },
       connected: async (porter) => {
+        porter.onNotice(({ kind }) => {
+          const { lender } = keeper.record.plan;
+          if (kind === noticeKind.lenderWanted && lender !== undefined)
+            void this.#lenders.wanted(boxId, lender);
+        });
         await execs.resume(porter);
         await this.#forwards.connected(porter);
         await this.gate?.connected(porter);
@@ -399,6 +415,9 @@ export class BoxKeeper {
     execs.start(porter, keeper.record, body, { main: true });
   }
 }
+
+const lenderMissing =
+  'the process that lends epoll and inotify instances could not be started: programs that need one fail with EMFILE';
 
 const doAtOnce = (work: () => Promise<void>): Promise<void> => work();
 

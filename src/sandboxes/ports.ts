@@ -85,6 +85,8 @@ export interface BoxEngine {
   tryAttach(id: string, signal?: AbortSignal): Promise<BoxDoor | undefined>;
   /** Another way in, to a box that runs: attaching a second time loses and mixes up bytes. */
   openRelay(id: string, signal?: AbortSignal): Promise<BoxDoor>;
+  /** Starts `porter lend` as this user in a box that runs. Absent: this engine has no other user to start it as. */
+  startLender?(id: string, user: BoxUser): Promise<void>;
   start(id: string, signal?: AbortSignal): Promise<void>;
   /** TERM, and KILL after the grace. Idempotent: one that does not run or is not there is no error. */
   stop(id: string, graceMs: number): Promise<void>;

@@ -278,8 +278,8 @@ export class Sandboxes {
     const used = new Set(
       this.list()
         .map(({ record }) => record.plan)
-        .filter(({ usesPool }) => usesPool)
-        .map(({ user }) => user.uid),
+        .flatMap(({ user, lender }) => [user.uid, lender?.uid])
+        .filter((uid) => uid !== undefined),
     );
     const { host, places } = this.#options;
     const plan = planBox(spec, {

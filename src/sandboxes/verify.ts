@@ -46,8 +46,18 @@ export async function verifyBox(
   gate?: Pick<BoxGate, 'preflight'>,
 ): Promise<VerifyView> {
   const [shown, reached = []] = await Promise.all([show(porter), gate?.preflight(porter)]);
-  const checks = [...verified(shown, record).checks, ...reached];
+  const checks = [...verified(shown, record).checks, ...quotaRow(porter, record), ...reached];
   return { ok: checks.every(({ status }) => status !== 'failed'), checks };
+}
+
+/** Whose quotas of epoll and inotify its programs use up; only where its uid is not its own. */
+function quotaRow({ welcome }: Porter, { plan: { lender, user } }: SandboxRecord): VerifyView['checks'] {
+  if (lender === undefined) return [];
+  const expected = `of uid ${lender.uid}`;
+  const name = 'epoll and inotify quotas';
+  if (welcome.borrows) return [{ name, expected, found: expected, status: 'ok' }];
+  const advice = 'Linux 5.14 or newer keeps them apart; see docs/limitations.md.';
+  return [{ name, expected, found: `shared with uid ${user.uid}`, status: 'unknown', advice }];
 }
 
 /** With what a scan of the live workspace found, which is not to be seen from inside. */

@@ -157,6 +157,14 @@ function behavesLikeASandbox(place: () => Place, { unknown, writable, depth }: E
     expect((await box.sh('id -u; pwd; echo made > file')).stdout).toBe('1234\n/workspace\n');
     expect(await readFile(join(path, 'file'), 'utf8')).toBe('made\n');
     expect((await stat(join(path, 'file'))).uid).toBe(1234);
+    // Of a lender, where the kernel is the host's.
+    expect((await box.exec(['python3', '-c', 'import select; print(select.epoll().closed)'])).stdout).toBe(
+      'False\n',
+    );
+    for await (const { kind } of box.files.watch('/workspace')) {
+      expect(kind).toBe('ready');
+      break;
+    }
     expect(statusesOf(await box.verify(), 'failed')).toEqual([]);
     await box.remove();
   });

@@ -98,6 +98,8 @@ const refusals: Findings = {
   'socket-alg': EAFNOSUPPORT,
   'socket-packet': EAFNOSUPPORT,
   io_uring: EPERM,
+  fanotify: EPERM,
+  aio: ENOSYS,
   keyctl: EPERM,
   add_key: EPERM,
   bpf: EPERM,
@@ -137,6 +139,8 @@ const mayBeAbsent: Readonly<Record<string, readonly number[]>> = {
   x32: [ENOSYS],
   // EPERM: by the setting kernel.io_uring_disabled.
   io_uring: [ENOSYS, EPERM],
+  fanotify: [ENOSYS],
+  aio: [ENOSYS],
   bpf: [ENOSYS],
   perf: [ENOSYS],
   userfaultfd: [ENOSYS],

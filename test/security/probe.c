@@ -107,6 +107,12 @@ static long socket_vsock(void) { return socket(AF_VSOCK, SOCK_STREAM, 0); }
 static long socket_alg(void) { return socket(AF_ALG, SOCK_SEQPACKET, 0); }
 static long socket_packet(void) { return socket(AF_PACKET, SOCK_RAW, 0); }
 
+static long fanotify(void) { return syscall(SYS_fanotify_init, 0, O_RDONLY); }
+static long aio(void) {
+  unsigned long context = 0;
+  return syscall(SYS_io_setup, 1, &context);
+}
+
 static long io_uring(void) {
   char parameters[120] = {0};
   return syscall(425, 1, parameters);
@@ -195,6 +201,8 @@ static const struct {
     {"socket-alg", socket_alg},
     {"socket-packet", socket_packet},
     {"io_uring", io_uring},
+    {"fanotify", fanotify},
+    {"aio", aio},
     {"keyctl", keyctl_session},
     {"add_key", add_key},
     {"bpf", bpf_map},

@@ -112,6 +112,7 @@ export function boxLine(box: BoxRequest, home: BoxHome, facts: LineFacts): BoxLi
     porterPath,
     `--nofile=${box.limits.nofile}`,
     ...(facts.countsProcesses ? [`--nproc=${box.limits.pids}`] : []),
+    ...(box.sharesUid === true ? ['--shared-uid'] : []),
     ...(box.endsWithHost ? ['--exit-with-host'] : []),
     `--door=${doorFd}`,
     nameArgument(facts.id),

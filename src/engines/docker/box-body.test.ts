@@ -11,6 +11,12 @@ const box = hardenedBox({
 });
 
 describe('boxBody', () => {
+  it('[N22] tells porter of a uid that is not its own', () => {
+    expect(boxBody({ ...box, sharesUid: true }).Cmd).toEqual(['--nofile=65536', '--shared-uid']);
+    const { Cmd } = boxBody({ ...box, sharesUid: true, borrows: true });
+    expect(Cmd).toEqual(['--nofile=65536', '--shared-uid', '--borrow']);
+  });
+
   it('[O2][O3] is the whole hardened request, and nothing depends on the machine it is made on', () => {
     expect(boxBody(box)).toEqual({
       Image: 'some-image',

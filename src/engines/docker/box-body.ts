@@ -36,7 +36,12 @@ export function boxBody(
     Image: box.image,
     // Replaces the image's own entrypoint and command: porter is the first process of every sandbox.
     Entrypoint: [porterPath],
-    Cmd: [`--nofile=${limits.nofile}`, ...(box.endsWithHost ? ['--exit-with-host'] : [])],
+    Cmd: [
+      `--nofile=${limits.nofile}`,
+      ...(box.sharesUid === true ? ['--shared-uid'] : []),
+      ...(box.borrows === true ? ['--borrow'] : []),
+      ...(box.endsWithHost ? ['--exit-with-host'] : []),
+    ],
     // Always uid:gid: a bare uid gets gid 0.
     User: `${box.user.uid}:${box.user.gid}`,
     Env: Object.entries(box.env).map(([name, value]) => `${name}=${value}`),

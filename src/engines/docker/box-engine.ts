@@ -13,6 +13,7 @@ import { boundPaths } from './containers/bound-paths.ts';
 import { createContainer } from './containers/create.ts';
 import { containerBytes } from './containers/disk-bytes.ts';
 import { execInContainer } from './containers/exec.ts';
+import { execDetached } from './containers/exec-detached.ts';
 import { inspectContainer } from './containers/inspect.ts';
 import { listContainers } from './containers/list.ts';
 import { removeContainer } from './containers/remove.ts';
@@ -71,6 +72,7 @@ export function dockerBoxEngine(
       return hasRun ? undefined : await attachContainer(connection, id, within(signal));
     },
     openRelay: (id, signal) => execInContainer(connection, id, relay, within(signal)),
+    startLender: (id, user) => execDetached(connection, id, { argv: [porterPath, 'lend'], user }),
     start: (id, signal) => startContainer(connection, id, within(signal)),
     stop: (id, graceMs) => stopBox(connection, id, graceMs),
     pause: (id) => pauseBox(connection, id),
