@@ -36,7 +36,11 @@ enum {
   DEFAULT_GRACE_MS = 5000,
   KILL_AGAIN_MS = 3,
   SUPERVISOR_PATIENCE_MS = 1000,
-  SAMPLE_MS = 100,
+  /* How often the memory of a tree with a limit is looked at: see next_look_ms. */
+  LOOK_MOST_MS = 100,
+  LOOK_LEAST_MS = 2,
+  LOOK_SHARE = 20,
+  FASTEST_GROWTH_PER_MS = 8 * 1024 * 1024,
   TELL_START_MS = 3,
 };
 
@@ -190,6 +194,18 @@ static void on_report(struct watch *watch, uint32_t events) {
   }
 }
 
+/*
+ * When the tree could have reached its limit at the earliest, if it grew by as much as two processors write to new memory. So one that is far
+ * below its limit costs little, and one that is near it is looked at every few milliseconds. A look takes longer the more processes there
+ * are; together they take at most a twentieth of a processor.
+ */
+static uint64_t next_look_ms(uint64_t left_bytes, uint64_t last_used_us) {
+  uint64_t wait_ms = left_bytes / FASTEST_GROWTH_PER_MS, least_ms = last_used_us * LOOK_SHARE / 1000;
+  if (least_ms < LOOK_LEAST_MS) least_ms = LOOK_LEAST_MS;
+  if (wait_ms < least_ms) wait_ms = least_ms;
+  return wait_ms < LOOK_MOST_MS ? wait_ms : LOOK_MOST_MS;
+}
+
 static void start(uint32_t stream, const struct exec_wish *wish, int failure) {
   struct exec *e = find(0);
   struct spawned child;
@@ -209,7 +225,7 @@ static void start(uint32_t stream, const struct exec_wish *wish, int failure) {
       .deadline_ms = wish->deadline_ms == 0 ? 0 : now_ms + wish->deadline_ms,
       .grace_ms = wish->grace_ms == 0 ? DEFAULT_GRACE_MS : wish->grace_ms,
       .memory_limit = wish->memory_limit,
-      .sample_ms = wish->memory_limit == 0 ? 0 : now_ms + SAMPLE_MS,
+      .sample_ms = wish->memory_limit == 0 ? 0 : now_ms + next_look_ms(wish->memory_limit, 0),
   };
   loop_add(&e->report, child.report, EPOLLIN, on_report);
   output_open(&e->output[OUT], child.out, FRAME_STDOUT, wish->spawn.pty);
@@ -373,10 +389,13 @@ static void keep_deadline(struct exec *e, uint64_t now_ms) {
 
 static void keep_memory_limit(struct exec *e, uint64_t now_ms) {
   if (e->sample_ms == 0 || now_ms < e->sample_ms || is_gone(e)) return;
-  e->sample_ms = now_ms + SAMPLE_MS;
   struct tree_count count;
+  uint64_t before_us = loop_used_us();
   tree_count(e->supervisor, true, &count);
-  if (count.resident_bytes <= e->memory_limit) return;
+  if (count.resident_bytes <= e->memory_limit) {
+    e->sample_ms = now_ms + next_look_ms(e->memory_limit - count.resident_bytes, loop_used_us() - before_us);
+    return;
+  }
   e->flags |= EXIT_MEMORY;
   e->sample_ms = 0;
   request_kill(e, 0, now_ms);

@@ -123,8 +123,12 @@ void loop_turn(int timeout_ms) {
   if (refused != NULL) look_at_refused();
 }
 
-uint64_t loop_now_ms(void) {
+static uint64_t read_us(clockid_t clock) {
   struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+  clock_gettime(clock, &now);
+  return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
+
+uint64_t loop_now_ms(void) { return read_us(CLOCK_MONOTONIC) / 1000; }
+
+uint64_t loop_used_us(void) { return read_us(CLOCK_THREAD_CPUTIME_ID); }

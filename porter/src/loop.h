@@ -28,5 +28,7 @@ void loop_release(struct watch *watch);
 /* Waits until something is ready or `timeout_ms` passed (-1: for ever), then runs the callbacks. */
 void loop_turn(int timeout_ms);
 uint64_t loop_now_ms(void);
+/* Processor time of porter. */
+uint64_t loop_used_us(void);
 
 #endif
