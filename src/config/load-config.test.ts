@@ -137,7 +137,7 @@ describe('approval of a project file', () => {
     command: [postgres, -c, "shared_preload_libraries=${long}"]
     envs: {POSTGRES_INITDB_ARGS: "--set a=b"}
     limits: {memory: 8g, pids: 9}
-    healthcheck: {test: "curl evil.example", interval: 50ms}
+    healthcheck: {test: "curl evil.example", interval: 50ms, timeout: 1h, retries: 9, start_period: 2m}
     post_start_on_primary: [[sh, -c, "id > /workspace/x"]]
 `);
     const asked: ApprovalRequest[] = [];
@@ -147,7 +147,7 @@ describe('approval of a project file', () => {
       'give the service db POSTGRES_INITDB_ARGS="--set a=b"',
       'limit the service db to memory 8.0 GiB',
       'limit the service db to pids 9',
-      'check the service db every 50ms by "curl evil.example"',
+      'check the service db every 50ms by "curl evil.example", timeout 1h, retries 9, start_period 2m',
       'run in the sandbox when db is healthy: "sh" "-c" "id > /workspace/x"',
     ]);
   });

@@ -14,7 +14,7 @@ import { profiles } from '../policy/profiles.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import { parseSpec } from '../protocol/parse-spec.ts';
 import { writePort } from '../protocol/port-spec.ts';
-import type { ServiceSpec } from '../protocol/service-spec.ts';
+import type { HealthcheckSpec, ServiceSpec } from '../protocol/service-spec.ts';
 import type { EgressSpec, Spec } from '../protocol/spec.ts';
 import type { ProjectFile } from './project-file.ts';
 
@@ -149,14 +149,18 @@ function limitWords(limits: Limits): readonly string[] {
 function serviceLines(service: ServiceSpec): readonly string[] {
   const { name, image, command = [], envs = {}, limits = {}, healthcheck: check } = service;
   const { post_start_on_primary: hooks = [] } = service;
-  const every = check === undefined ? '' : ` every ${formatDuration(check.interval)}`;
   return [
     [`run the service ${name} of the image ${image}`, quoted(command)].join(' ').trimEnd(),
     ...Object.entries(envs).map(([key, text]) => `give the service ${name} ${key}=${JSON.stringify(text)}`),
     ...limitWords(limits).map((limit) => `limit the service ${name} to ${limit}`),
-    ...(check === undefined ? [] : [`check the service ${name}${every} by ${testWords(check.test)}`]),
+    ...(check === undefined ? [] : [`check the service ${name} ${checkWords(check)}`]),
     ...hooks.map((hook) => `run in the sandbox when ${name} is healthy: ${quoted(hook)}`),
   ];
+}
+
+function checkWords({ test, interval, timeout, retries, start_period }: HealthcheckSpec): string {
+  const [every, most, first] = [interval, timeout, start_period].map(formatDuration);
+  return `every ${every} by ${testWords(test)}, timeout ${most}, retries ${retries}, start_period ${first}`;
 }
 
 const testWords = (test: string | readonly string[]): string =>
