@@ -13,8 +13,8 @@ export async function printPlanted(
   box: string,
   { since = '' }: { readonly since?: string } = {},
 ): Promise<void> {
-  const scan = await calls.scan(box).catch(() => undefined);
-  if (scan === undefined) return;
+  // Where nothing can be asked any more, nothing is known either.
+  const scan = await calls.scan(box).catch((): WorkspaceScanView => ({ finished: false, planted: [] }));
   for (const line of plantedLines(scan, since)) note(line);
 }
 

@@ -72,12 +72,7 @@ export const executedNames: readonly ExecutedName[] = [
     '.config/mise',
   ]),
   ...scanned('RVM and autoenv', 'a shell enters the folder', ['.rvmrc', '.autoenv*']),
-  ...scanned('lefthook', 'an installed git hook runs', [
-    'lefthook.*',
-    'lefthook-local.*',
-    '.lefthook*',
-    '.config/lefthook*',
-  ]),
+  ...scanned('lefthook', 'an installed git hook runs', ['lefthook*', '.lefthook*', '.config/lefthook*']),
   ...scanned('husky', 'an installed git hook runs', ['.husky']),
   ...scanned('pre-commit', 'an installed git hook runs', ['.pre-commit-config.yaml']),
   ...scanned('npm and pnpm', 'any `npm` or `pnpm` command runs (`script-shell`, `node-options`)', ['.npmrc']),

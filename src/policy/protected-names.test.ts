@@ -15,6 +15,7 @@ describe('what a host executes unasked', () => {
     '.devcontainer.json',
     'opencode.jsonc',
     'lefthook-local.yml',
+    'lefthook-ci.toml',
     '.lefthook.toml',
     'mise.local.toml',
     'sub/x.code-workspace',

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -46,6 +46,56 @@ describe('[N5] a walk through a live workspace', () => {
     const then = await marks();
     expect(then['sub/.vscode']).not.toBe(first['sub/.vscode']);
     expect(then['repo']).not.toBe(first['repo']);
+  });
+
+  it('reports a repository that its owner may not enter, or whose HEAD its owner may not read', async () => {
+    const root = tree('.git/refs/x', '.git/objects/x');
+    writeFileSync(join(root, '.git/HEAD'), 'ref: refs/heads/main\n');
+    const own = async () => {
+      const { sightings } = await walkForPlanted({ root, held: new Set(), isRepository: true, limits: wide });
+      return [...sightings].map(([path, { kind }]) => `${path}: ${kind}`);
+    };
+    expect(await own()).toEqual([]);
+    onTestFinished(() => chmodSync(join(root, '.git'), 0o755));
+    for (const [path, mode, before] of [
+      ['.git', 0o000, 0o755],
+      ['.git', 0o400, 0o755],
+      ['.git/HEAD', 0o000, 0o644],
+      ['.git/refs', 0o600, 0o755],
+    ] as const) {
+      chmodSync(join(root, path), mode);
+      expect(await own(), path).toEqual(['.git/HEAD: invalid HEAD']);
+      chmodSync(join(root, path), before);
+    }
+    expect(await own()).toEqual([]);
+  });
+
+  it('finds operations where the repository of a worktree keeps them', async () => {
+    const root = tree('file');
+    const worktreeDir = tree('HEAD', 'rebase-merge/git-rebase-todo', 'sequencer/todo', 'logs/HEAD');
+    const found = async (more: { worktreeDir?: string }) =>
+      (await walkForPlanted({ root, held: new Set(), isRepository: false, limits: wide, ...more })).sightings;
+    expect([...(await found({})).keys()]).toEqual([]);
+    expect([...(await found({ worktreeDir })).keys()].sort()).toEqual([
+      `${worktreeDir}/rebase-merge`,
+      `${worktreeDir}/sequencer`,
+    ]);
+    expect([...(await found({ worktreeDir: `${worktreeDir}/gone` })).keys()]).toEqual([]);
+  });
+
+  it('looks at what is held where other spellings of it are not', async () => {
+    const root = tree('.vscode/tasks.json', '.git/config', '.git/refs/x', '.git/objects/x', 'file');
+    mkdirSync(join(root, '.idea'));
+    writeFileSync(join(root, '.git/HEAD'), 'ref: refs/heads/main\n');
+    const held = new Set(['.vscode', '.idea', '.git/config']);
+    const found = async (foldsCase: boolean) =>
+      (await walkForPlanted({ root, held, isRepository: true, foldsCase, limits: wide })).sightings;
+    expect([...(await found(false)).keys()]).toEqual([]);
+    const before = await found(true);
+    // The empty one is a placeholder.
+    expect([...before.keys()].sort()).toEqual(['.git', '.vscode']);
+    writeFileSync(join(root, '.git/config'), 'longer');
+    expect((await found(true)).get('.git')?.mark).not.toBe(before.get('.git')?.mark);
   });
 
   it('leaves out what is held', async () => {

@@ -44,6 +44,10 @@ export interface WalkRequest {
   readonly held: ReadonlySet<string>;
   /** `.git` of the root was a repository when its mounts were decided. */
   readonly isRepository: boolean;
+  /** Absolute: where the repository of a worktree keeps what belongs to it. The sandbox writes to it. */
+  readonly worktreeDir?: string | undefined;
+  /** `.VSCODE` is `.vscode` there, and only one of them is held: what is held is looked at like the rest. */
+  readonly foldsCase?: boolean;
   readonly limits: WalkLimits;
 }
 
@@ -100,11 +104,19 @@ class Walk {
   }
 
   async run(): Promise<void> {
-    const { root } = this.#request;
-    const handle = await open(root, folderFlags);
+    const { root, worktreeDir } = this.#request;
+    await this.#at(root, '', (place) => this.#visit(place));
+    if (worktreeDir === undefined) return;
+    const path = Buffer.from(worktreeDir).toString('latin1');
+    // It goes with the worktree.
+    await this.#at(worktreeDir, path, (place) => this.#operations(place)).catch(() => {});
+  }
+
+  async #at(folder: string, path: string, visit: (place: Place) => Promise<void>): Promise<void> {
+    const handle = await open(folder, folderFlags);
     try {
-      const at = placeOf(handle, Buffer.from(root).toString('latin1'));
-      await this.#visit({ handle, at, path: '', parts: [], isInstalled: false });
+      const at = placeOf(handle, Buffer.from(folder).toString('latin1'));
+      await visit({ handle, at, path, parts: [], isInstalled: false });
     } finally {
       await handle.close();
     }
@@ -131,7 +143,10 @@ class Walk {
 
   async #judge(place: Place, entry: Entry): Promise<void> {
     const path = pathOf(place, entry);
-    if (this.#request.held.has(path)) return;
+    if (this.#isHeld(path)) {
+      // A placeholder is empty, and comes and goes with the sandbox.
+      if (this.#request.foldsCase !== true || (await isEmpty(place, entry))) return;
+    }
     if (isGitName(entry.folded)) {
       await this.#git(place, entry);
       return;
@@ -149,17 +164,32 @@ class Walk {
       return;
     }
     const isOwn = place.path === '' && entry.name === '.git' && this.#request.isRepository;
-    await this.#enter(place, entry, (inside) => (isOwn ? this.#ownRepository(inside) : this.#visit(inside)));
+    if (!isOwn) await this.#enter(place, entry, (inside) => this.#visit(inside));
+    else if (await mayEnter(place, entry))
+      await this.#enter(place, entry, (inside) => this.#ownRepository(inside));
+    else await this.#invalidHead(pathOf(place, entry));
   }
 
   /** What git obeys of it is held. The rest is writable, as commits need it. */
   async #ownRepository(place: Place): Promise<void> {
-    if (!(await isUsable(place)))
-      await this.#see(`${place.path}/HEAD`, 'invalid HEAD', Promise.resolve('invalid'));
-    for (const entry of await this.#list(place)) {
+    if (!(await isUsable(place))) await this.#invalidHead(place.path);
+    if (this.#request.foldsCase === true) await this.#see(place.path, 'git directory', gitMark(place));
+    await this.#operations(place);
+    for (const entry of await this.#list(place))
+      if (entry.folded === 'modules' || entry.folded === 'worktrees') await this.#judge(place, entry);
+  }
+
+  async #operations(place: Place): Promise<void> {
+    for (const entry of await this.#list(place))
       if (operations.has(entry.folded)) await this.#seeEntry(place, entry, 'git operation');
-      else if (entry.folded === 'modules' || entry.folded === 'worktrees') await this.#judge(place, entry);
-    }
+  }
+
+  async #invalidHead(git: string): Promise<void> {
+    await this.#see(`${git}/HEAD`, 'invalid HEAD', Promise.resolve('invalid'));
+  }
+
+  #isHeld(path: string): boolean {
+    return this.#request.held.has(path);
   }
 
   async #enter(place: Place, entry: Entry, visit: (inside: Place) => Promise<void>): Promise<void> {
@@ -288,13 +318,37 @@ async function treeMark(place: Place, entry: Entry): Promise<string> {
   return hash.digest('base64url').slice(0, 22);
 }
 
+const ownerReads = 0o400;
+const ownerEnters = 0o100;
+
+/** The daemon may be root, who may do everything: what counts is whether the owner may. */
+async function mayEnter(place: Place, { name }: Entry): Promise<boolean> {
+  const facts = await lstat(childOf(place, name)).catch(() => undefined);
+  return facts !== undefined && (facts.mode & ownerEnters) !== 0 && (facts.mode & ownerReads) !== 0;
+}
+
+async function isEmpty(place: Place, { name, kind }: Entry): Promise<boolean> {
+  if (kind !== 'directory') return false;
+  const handle = await open(childOf(place, name), folderFlags).catch(() => undefined);
+  if (handle === undefined) return false;
+  try {
+    return (await listed({ ...place, handle, at: placeOf(handle, `${place.at}/${name}`) }, 1)).length === 0;
+  } finally {
+    await handle.close();
+  }
+}
+
 /** As git judges it: a head that names a reference or a commit, and folders that may be entered. */
 async function isUsable(place: Place): Promise<boolean> {
   const entries = new Map((await listed(place, mostMarked)).map(({ name, kind }) => [name, kind]));
   if (entries.get('objects') !== 'directory' || entries.get('refs') !== 'directory') return false;
-  for (const name of ['objects', 'refs']) {
+  for (const [name, needed] of [
+    ['objects', ownerEnters],
+    ['refs', ownerEnters],
+    ['HEAD', ownerReads],
+  ] as const) {
     const facts = await lstat(childOf(place, name)).catch(() => undefined);
-    if (facts === undefined || (facts.mode & 0o100) === 0) return false;
+    if (facts === undefined || (facts.mode & needed) === 0) return false;
   }
   const handle = await open(childOf(place, 'HEAD'), O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(
     () => undefined,

@@ -4,7 +4,14 @@
  */
 
 import type { WorkspaceScanView } from '../protocol/views.ts';
-import { type PlantedKind, type Sighting, type Walked, walkForPlanted } from './planted-walk.ts';
+import { foldsCase } from './folds-case.ts';
+import {
+  type PlantedKind,
+  type Sighting,
+  type Walked,
+  type WalkRequest,
+  walkForPlanted,
+} from './planted-walk.ts';
 import type { Manifest, Marks, SandboxRecord } from './records.ts';
 
 export interface PlantedHost {
@@ -55,7 +62,7 @@ export class PlantedWatch {
   async takeBaseline(): Promise<void> {
     const request = requestOf(this.#host.record());
     if (request === undefined) return;
-    const { sightings, cut } = await walkForPlanted({ ...request, limits: baselineLimits }).catch(
+    const { sightings, cut } = await walkRequested({ ...request, limits: baselineLimits }).catch(
       (): Walked => ({ sightings: new Map(), cut: 'the folder could not be read' }),
     );
     this.#baseline = Object.fromEntries([...sightings].map(([path, { mark }]) => [path, mark]));
@@ -127,7 +134,7 @@ export class PlantedWatch {
     const beganMs = performance.now();
     try {
       this.#baseline ??= (await this.#host.load())?.marks ?? {};
-      this.#take(await walkForPlanted({ ...request, limits }));
+      this.#take(await walkRequested({ ...request, limits }));
     } catch (error) {
       this.#cut = 'the folder could not be read';
       this.#host.report(`scan the workspace of ${this.#host.record().name}`, error);
@@ -153,6 +160,10 @@ export class PlantedWatch {
   }
 }
 
+async function walkRequested(request: Omit<WalkRequest, 'foldsCase'>): Promise<Walked> {
+  return await walkForPlanted({ ...request, foldsCase: await foldsCase(request.root) });
+}
+
 function requestOf({ spec, plan }: SandboxRecord) {
   const [root] = plan.mounts;
   const { workspace } = spec;
@@ -165,7 +176,7 @@ function requestOf({ spec, plan }: SandboxRecord) {
   // By request; it is said elsewhere.
   for (const path of plan.unprotected ?? []) held.add(path);
   const isRepository = within.some(({ source, writable }) => writable && relative(source) === '.git');
-  return { root: root.source, held, isRepository };
+  return { root: root.source, held, isRepository, worktreeDir: plan.worktreeDir };
 }
 
 const shown = (path: string): string => Buffer.from(path, 'latin1').toString('utf8');

@@ -20,6 +20,10 @@ const parts: ReadonlySet<string> = new Set([
   'config.worktree',
   'hooks',
   'info',
+  // What git is in the middle of: going on with it runs the commands that it lists.
+  'rebase-merge',
+  'rebase-apply',
+  'sequencer',
 ]);
 
 /** Says of a path whether it is a part of such a folder. */

@@ -96,6 +96,13 @@ async function setHead(folder: string, text: string): Promise<void> {
 }
 
 describe('sally agent', () => {
+  it('[N5] says at its end what appeared in the folder that this machine may execute', async () => {
+    const folder = await newRepository('main');
+    expect((await agent(['shell', '--', 'true'], folder)).stderr).not.toContain('WARNING');
+    const { code, stderr } = await agent(['shell', '--', 'echo x > .npmrc; exit 4'], folder);
+    expect([code, stderr]).toEqual([4, expect.stringContaining('.npmrc (name, new)')]);
+  });
+
   it('[R4] runs in the sandbox of the folder and its branch, and finds it again', async () => {
     const folder = await newRepository('feature/one');
     const first = await agent(['tiny', '-p', 'do it', '--model', 'big', '--', '--more', 'a b'], folder);

@@ -297,12 +297,16 @@ describe('sally apply', () => {
       await mkdir(join(folder, 'half/objects'));
       await writeFile(join(folder, 'half/refs/heads/x'), '');
       await writeFile(join(folder, 'half/objects/x'), '');
+      await mkdir(join(folder, 'whole/refs/heads'), { recursive: true });
+      await mkdir(join(folder, 'whole/objects'));
+      await writeFile(join(folder, 'whole/HEAD'), 'ref: refs/heads/main');
     });
     const marker = at('ran');
     const config = `[core]\\n repositoryformatversion = 0\\n bare = false\\n worktree = .\\n fsmonitor = "touch ${marker}; false"\\n`;
     await inside(`for place in . bare; do mkdir -p $place/objects $place/refs/heads; echo x > $place/refs/heads/x; echo x > $place/objects/x; done
       for place in . bare half; do echo 'ref: refs/heads/main' > $place/HEAD; printf '${config}' > $place/config; echo fine > $place/fine; done
-      mkdir -p led; echo 'ref: refs/heads/main' > led/HEAD; echo ../bare > led/commondir; mkdir -p plain; echo x > plain/HEAD; echo x > plain/config`);
+      mkdir -p led; echo 'ref: refs/heads/main' > led/HEAD; echo ../bare > led/commondir; mkdir -p plain; echo x > plain/HEAD; echo x > plain/config
+      for place in whole plain; do mkdir -p $place/rebase-merge; echo 'exec x' > $place/rebase-merge/git-rebase-todo; done`);
     const status = (): void => {
       for (const place of ['.', 'bare', 'half', 'led'])
         spawnSync('git', ['-c', 'safe.directory=*', 'status'], {
@@ -316,7 +320,10 @@ describe('sally apply', () => {
       expect(result.stderr).toContain(`left out ${path}: git would take its folder for a git directory`);
       expect(existsSync(at(path))).toBe(false);
     }
-    for (const path of ['fine', 'bare/fine', 'half/fine', 'plain/HEAD', 'plain/config'])
+    expect(result.stderr).toContain('left out whole/rebase-merge/git-rebase-todo: git would take its folder');
+    expect(existsSync(at('whole/rebase-merge'))).toBe(false);
+    const others = ['plain/HEAD', 'plain/config', 'plain/rebase-merge/git-rebase-todo'];
+    for (const path of ['fine', 'bare/fine', 'half/fine', ...others])
       expect(existsSync(at(path)), path).toBe(true);
     status();
     expect(existsSync(marker)).toBe(false);

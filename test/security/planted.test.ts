@@ -219,6 +219,26 @@ describe('[N5] the scan of a live workspace', () => {
     expect(await notes(world, 'workspace_planted')).toEqual(told);
   });
 
+  test('finds an operation that is planted in the repository of a worktree', async () => {
+    const world = await openSandboxes();
+    const main = repository();
+    const path = join(workspace(), 'tree');
+    git(main, 'worktree', 'add', '--quiet', '-b', 'side', path);
+    const gitDir = join(main, '.git/worktrees/tree');
+    const box = await world.make(live(path));
+    expect(planted(await box.scan())).toEqual({});
+    const ran = join(workspace(), 'ran');
+    await sh(
+      box,
+      `cd ${gitDir} && mkdir rebase-merge && cd rebase-merge && echo 'exec touch ${ran}' > git-rebase-todo && git=$(cat ${main}/.git/refs/heads/side) && for f in onto orig-head; do echo $git > $f; done; echo refs/heads/side > head-name; : > interactive; echo 1 > msgnum; echo 1 > end`,
+    );
+    expect(planted(await box.scan())).toEqual({ [`${gitDir}/rebase-merge`]: 'git operation, new' });
+    expect((await box.verify()).ok).toBe(false);
+    // That is what it would have done.
+    git(path, 'rebase', '--continue');
+    expect(existsSync(ran)).toBe(true);
+  });
+
   test('compares with the beginning also in the next daemon', async () => {
     const first = await openSandboxes();
     const folder = repository();

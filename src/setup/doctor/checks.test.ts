@@ -5,6 +5,7 @@ import { type BubblewrapFacts, checkBubblewrap } from './bubblewrap.ts';
 import { summarise } from './check.ts';
 import { checkDisk } from './disk.ts';
 import { checkEngineFound } from './engine-found.ts';
+import { checkHostGit } from './host-git.ts';
 import {
   checkCgroups,
   checkLimits,
@@ -135,5 +136,24 @@ describe('machine checks', () => {
     const check = { id: 'x', title: 'x', value: '' };
     const checks = (['ok', 'ok', 'warn', 'fail'] as const).map((status) => ({ ...check, status }));
     expect(summarise(checks)).toEqual({ ok: 2, warn: 1, fail: 1 });
+  });
+});
+
+describe('checkHostGit', () => {
+  it('[N5] is content only with a git that knows the setting', () => {
+    const set = { bareRepository: 'explicit' };
+    expect(checkHostGit({}).status).toBe('ok');
+    expect(checkHostGit({ version: '2.38.0', ...set }).status).toBe('ok');
+    expect(checkHostGit({ version: '2.39.5 (Apple Git-154)', ...set }).status).toBe('ok');
+    const command = 'git config --global safe.bareRepository explicit';
+    expect(checkHostGit({ version: '2.39.5' })).toMatchObject({
+      status: 'warn',
+      advice: `Run \`${command}\`.`,
+    });
+    for (const facts of [{ version: '2.34.1', ...set }, { version: '2.34.1' }])
+      expect(checkHostGit(facts)).toMatchObject({
+        status: 'warn',
+        advice: expect.stringMatching(/^Update git to 2\.38 .*safe\.bareRepository explicit/),
+      });
   });
 });

@@ -6,6 +6,7 @@
 import type { SetupEnvironment } from '../config.ts';
 import { runCommand } from '../run-command.ts';
 import type { Check } from './check.ts';
+import { compareVersions, parseVersion } from './version-order.ts';
 
 const timeoutMs = 5000;
 
@@ -16,7 +17,8 @@ export interface HostGitFacts {
   readonly bareRepository?: string;
 }
 
-export const bareRepositoryCommand = 'git config --global safe.bareRepository explicit';
+const bareRepositoryCommand = 'git config --global safe.bareRepository explicit';
+const firstWithSetting = { numbers: [2, 38, 0] } as const;
 
 export async function gatherHostGit({ childVariables }: SetupEnvironment): Promise<HostGitFacts> {
   const git = async (...args: string[]): Promise<string | undefined> => {
@@ -34,8 +36,20 @@ export async function gatherHostGit({ childVariables }: SetupEnvironment): Promi
   return { version, ...(found === undefined ? {} : { bareRepository: found }) };
 }
 
+/** An older git takes the setting and ignores it. */
+const knowsSetting = (version: string): boolean => {
+  const parsed = parseVersion(version);
+  return parsed !== undefined && compareVersions(parsed, firstWithSetting) >= 0;
+};
+
 export const isExplicit = ({ version, bareRepository }: HostGitFacts): boolean =>
-  version === undefined || bareRepository === 'explicit';
+  version === undefined || (bareRepository === 'explicit' && knowsSetting(version));
+
+/** What ends it. */
+export const bareRepositoryAdvice = ({ version = '' }: HostGitFacts): string =>
+  knowsSetting(version)
+    ? `Run \`${bareRepositoryCommand}\`.`
+    : `Update git to 2.38 or newer, then run \`${bareRepositoryCommand}\`: git ${version} does not know the setting.`;
 
 export function checkHostGit(facts: HostGitFacts): Check {
   const check = { id: 'host-git', title: 'git on this machine' } as const;
@@ -46,6 +60,6 @@ export function checkHostGit(facts: HostGitFacts): Check {
     ...check,
     status: 'warn',
     value: `${facts.version}, runs programs that a bare repository in any folder names`,
-    advice: `Run \`${bareRepositoryCommand}\`.`,
+    advice: bareRepositoryAdvice(facts),
   };
 }
