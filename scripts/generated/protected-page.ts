@@ -28,8 +28,9 @@ Programs of the host execute these files and folders without being asked to. The
 [live workspaces](live-workspace.md) and to [\`sally apply\`](results.md).
 
 - In a live workspace an existing one at the root is read-only inside. A missing one gets a placeholder
-  (an empty folder) if its tool was tried with one; otherwise the scan reports it when it appears. Below
-  the root the scan reports all of them, except in \`node_modules\` and \`site-packages\`.
+  (an empty folder) where its tool looks for a folder, or was tried with one; otherwise the scan reports
+  it when it appears. Below the root the scan reports all of them, except in \`node_modules\` and
+  \`site-packages\`.
 - \`sally apply\` brings none of them back, at any depth, unless \`--include-protected PATH\` names it.
 - Names match without regard to case, invisible characters, dots and spaces at the end, and NTFS streams,
   and also as Windows shortens them: \`.git.\`, \`GIT~1\`, \`.vscode \` and \`VSCODE~1\` count.

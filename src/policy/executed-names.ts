@@ -11,8 +11,8 @@ export interface ExecutedName {
   readonly by: string;
   readonly when: string;
   /**
-   * At the root of a live workspace, where it is missing: `placeholder` puts an empty folder there, which the tool was tried with
-   * and ignores; `scan` puts nothing there, and what appears is reported.
+   * At the root of a live workspace, where it is missing: `placeholder` puts an empty folder there, where its tool looks for a folder
+   * or was tried with one; `scan` puts nothing there, and what appears is reported.
    */
   readonly missing: 'placeholder' | 'scan';
 }
@@ -51,6 +51,8 @@ export const executedNames: readonly ExecutedName[] = [
   ...scanned('Continue', opened, ['.continue']),
   ...scanned('Trae', opened, ['.trae']),
   ...scanned('Visual Studio', opened, ['.vs']),
+  ...scanned('Helix', 'a file of the folder is opened (language servers)', ['.helix']),
+  ...scanned('Theia', opened, ['.theia']),
   ...scanned('Fleet', opened, ['.fleet']),
   ...scanned('VS Code and its forks', 'the file is opened', ['*.code-workspace']),
   ...scanned('Sublime Text', 'the project is opened and built', ['*.sublime-project']),
@@ -82,8 +84,25 @@ export const executedNames: readonly ExecutedName[] = [
     '.yarnrc',
     '.yarn/releases',
     '.yarn/plugins',
+    '.pnp.cjs',
+    '.pnp.loader.mjs',
   ]),
+  ...scanned('rustup', 'any `cargo` or `rustc` command runs, also by an editor (`path`)', [
+    'rust-toolchain',
+    'rust-toolchain.toml',
+  ]),
+  ...scanned('asdf and mise', 'a program that they manage runs (`path:`)', ['.tool-versions']),
   ...scanned('GDB', 'it starts in the folder, where its safe path allows that', ['.gdbinit']),
+  ...scanned('irb, Pry, pdb, IEx, GHCi, OCaml, Octave and R', 'it starts in the folder', [
+    '.irbrc',
+    '.pryrc',
+    '.pdbrc',
+    '.iex.exs',
+    '.ghci',
+    '.ocamlinit',
+    '.octaverc',
+    '.Rprofile',
+  ]),
   ...scanned('LLDB', 'it starts in the folder, where its settings allow that', ['.lldbinit']),
   ...scanned('Mercurial', 'any `hg` command runs (hooks, extensions, aliases)', [
     '.hg/hgrc',
@@ -124,7 +143,7 @@ export const writableNames: readonly { readonly what: string; readonly because: 
       'git obeys the filters and URLs in them only where its own configuration, which is held, says so',
   },
   {
-    what: '`.tool-versions`, `.nvmrc`, `.node-version`, `.python-version`, `.env`',
+    what: '`.nvmrc`, `.node-version`, `.python-version`, `.env`',
     because: 'they choose versions and variables, and name no program',
   },
   {

@@ -29,6 +29,14 @@ describe('what a host executes unasked', () => {
     'MCP~1.JSO',
     '.git::$INDEX_ALLOCATION/config',
     '.Envrc. .',
+    ...'opencode.json .opencode/x lefthook.yml lefthook mise.toml .mise/config.toml .windsurf/x .kiro/x .roo/x'.split(
+      ' ',
+    ),
+    ...'.amazonq/x .junie/x .qwen/x .crush.json .vs/x .fleet/run.json x.sublime-project .exrc .nvim.lua'.split(
+      ' ',
+    ),
+    ...'.dir-locals.el .yarnrc.yml .pnpmfile.cjs .npmrc .husky/pre-commit .pre-commit-config.yaml'.split(' '),
+    ...'rust-toolchain.toml sub/.tool-versions .helix/languages.toml .pnp.cjs .Rprofile .irbrc'.split(' '),
   ])('is known by its name: %j', (path) => {
     expect(isProtected(path)).toBe(true);
   });

@@ -9,11 +9,11 @@ const homeNames = [
   '.profile .bash_profile .bash_login .bash_logout .bash_aliases .zshenv .zprofile .zlogin .zlogout .login .logout',
   '.bashrc .zshrc .kshrc .cshrc .tcshrc .shrc .inputrc .xinitrc .xsession .xprofile .pam_environment',
   '.nvimrc .emacs .emacs.d .gitconfig .gitmodules .hgrc .hg .svn .yarnrc .netrc .ssh .gnupg .forward',
-  '.tmux.conf .screenrc .pythonrc .pdbrc .irbrc .pryrc .lessfilter .lesskey .curlrc .wgetrc .tool-versions',
+  '.tmux.conf .screenrc .pythonrc .lessfilter .lesskey .curlrc .wgetrc',
   '.cargo .config .local autostart authorized_keys crontab cron.d cron.daily cron.hourly',
   'sitecustomize.py usercustomize.py',
-  // Of a project: which program `cargo`, `mvn` or `yarn` is, also where only its version is asked for.
-  'rust-toolchain rust-toolchain.toml .mvn .sbtopts .jvmopts .pnp.cjs .pnp.loader.mjs',
+  // Of a project: read where only the version of a program is asked for.
+  '.mvn .sbtopts .jvmopts',
 ].flatMap((line) => line.split(' '));
 
 const listed = ['.git', ...homeNames, ...executedNames.map(({ name }) => name.toLowerCase())].filter(
