@@ -164,6 +164,9 @@ const waiting: Readonly<Record<string, (name: string, folder: string) => readonl
   verify: (name) => ['verify', name],
   exec: (name) => ['exec', name, '--', 'true'],
   events: (name) => ['events', '--follow', name],
+  inject: (name, folder) => ['inject', name, join(folder, 'a.txt')],
+  'files ls': (name) => ['files', 'ls', `${name}:/workspace`],
+  stop: (name) => ['stop', '--grace', '1h', name],
 };
 
 when(dockerAlone).describe('with a porter that does not answer', () => {
@@ -171,6 +174,7 @@ when(dockerAlone).describe('with a porter that does not answer', () => {
     const { name } = await copied();
     const folder = await newFolder();
     await mkdir(join(folder, 'more'));
+    await writeFile(join(folder, 'a.txt'), 'a');
     await stopAnswering(name);
     for (const [signal, code] of [
       ['SIGINT', 130],
