@@ -9,6 +9,7 @@ import {
   listen,
   listenIntercepting,
 } from '../../test/support/loopback-gate.ts';
+import { until } from '../../test/support/until.ts';
 import { EntranceBudget } from './entrance-budget.ts';
 import { RareNotes } from './rare-notes.ts';
 import { RequestBudget } from './request-budget.ts';
@@ -134,6 +135,46 @@ describe('[N22] a sandbox that resets HTTP/2 streams without end', () => {
   });
 });
 
+describe('[N22] a sandbox that opens HTTP/2 streams without end', () => {
+  it('has so many connections of this machine and no more; streams above it are refused, and may be opened again', async () => {
+    const company = SandboxAuthority.create('a company', new Date());
+    const waiting: (() => void)[] = [];
+    const origin = await listen(
+      https.createServer(company.leafFiles('allowed.test'), (_request, response) => {
+        waiting.push(() => response.end('late'));
+      }),
+    );
+    const session = new LoopbackSession({ ports: { 'allowed.test': origin }, inspects: true });
+    const ca = SandboxAuthority.create('box', new Date());
+    const budget = new RequestBudget(collected().notes, { served: 4, waiting: 4 });
+    const roots = upstreamTls([company.certificatePem]);
+    const proxy = await listenIntercepting(session, { ca, upstreamTls: roots, budget });
+    const client = speakHttp2(await opened(proxy, ca));
+    const codes: number[] = [];
+    const statuses = Array.from({ length: 12 }, async () => {
+      const stream = client.request({ ':path': '/' });
+      stream.resume();
+      stream.on('error', () => {});
+      const status = new Promise<number>((resolve) =>
+        stream.once('response', (headers) => resolve(Number(headers[':status']))),
+      );
+      const closed = new Promise<number>((resolve) =>
+        stream.once('close', () => {
+          codes.push(stream.rstCode);
+          resolve(stream.rstCode);
+        }),
+      );
+      return await Promise.race([status, closed]);
+    });
+    await until(async () => waiting.length === 4 && codes.length === 4);
+    expect(codes).toEqual(Array(4).fill(http2.constants.NGHTTP2_REFUSED_STREAM));
+    const answering = setInterval(() => waiting.shift()?.(), 1);
+    onTestFinished(() => clearInterval(answering));
+    expect((await Promise.all(statuses)).filter((status) => status === 200)).toHaveLength(8);
+    expect(await get(client)).toBe(200);
+  });
+});
+
 describe('[N22] the budget of a sandbox', () => {
   it('lets a burst of requests pass at once, and those after it at a rate', async () => {
     const burst = collected();
@@ -146,6 +187,30 @@ describe('[N22] the budget of a sandbox', () => {
     await Promise.all(Array.from({ length: 2148 }, () => budget.request()));
     expect(performance.now() - from).toBeGreaterThan(100);
     expect(told[0]).toContain('more than 512 requests a second');
+  });
+
+  it('serves so many requests at once, lets others wait, and takes in no more than that', async () => {
+    const { told, notes } = collected();
+    const budget = new RequestBudget(notes, { served: 2, waiting: 2 });
+    const [first] = await Promise.all([budget.enter(), budget.enter()]);
+    expect([told, budget.isFull]).toEqual([[], false]);
+    let isServed = false;
+    const third = budget.enter().then((leave) => {
+      isServed = true;
+      return leave;
+    });
+    const gone = new AbortController();
+    const fourth = budget.enter(gone.signal);
+    expect(budget.isFull).toBe(true);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect([isServed, told[0]]).toEqual([false, expect.stringContaining('more than 2 requests at once')]);
+    gone.abort();
+    (await fourth)();
+    expect(budget.isFull).toBe(false);
+    first?.();
+    first?.();
+    await third;
+    expect(isServed).toBe(true);
   });
 
   it('does not let a request wait whose client has left', async () => {

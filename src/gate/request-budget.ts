@@ -1,7 +1,7 @@
 /**
- * How much work the requests of one sandbox may make: how many there are, how many HTTP/2 streams a client resets, how many bytes are
- * unpacked to be searched. Requests and bytes above the budget wait for their turn, so a program is slowed down and never fails by it. Resets
- * are no use to anybody: above the budget every HTTP/2 connection of the sandbox is closed, and for a while the gate offers HTTP/1.1 alone.
+ * How much work the requests of one sandbox may make: how many there are, also at once, how many HTTP/2 streams a client resets, how many
+ * bytes are unpacked to be searched. Requests and bytes above the budget wait for their turn, so a program is slowed down and never fails by
+ * it; HTTP/2 streams that would make the queue too long are refused, and may be opened again. Resets are no use to anybody: above the budget every HTTP/2 connection of the sandbox is closed, and for a while the gate offers HTTP/1.1 alone.
  */
 
 import { Allowance, type Rate } from '../lib/allowance.ts';
@@ -12,12 +12,22 @@ import type { RareNotes } from './rare-notes.ts';
 const requests: Rate = { burst: 2048, perSecond: 512 };
 const resets: Rate = { burst: 256, perSecond: 32 };
 const unpackedBytes: Rate = { burst: 64 * 2 ** 20, perSecond: 32 * 2 ** 20 };
+/** Each has a connection of this machine. One of HTTP/2 carries many, so the limit of connections does not bound them. */
+const atOnce: AtOnce = { served: 512, waiting: 1536 };
 /** Of a mebibyte each at most. */
 const mostHeld = 16;
 const calmMs = 10_000;
 
+interface AtOnce {
+  readonly served: number;
+  readonly waiting: number;
+}
+
 export class RequestBudget {
   readonly #notes: RareNotes;
+  readonly #atOnce: AtOnce;
+  readonly #served: Slots;
+  #inside = 0;
   readonly #requests = new Allowance(requests);
   readonly #resets = new Allowance(resets);
   readonly #unpacked = new Allowance(unpackedBytes);
@@ -26,8 +36,33 @@ export class RequestBudget {
   readonly #http2 = new Set<() => void>();
   #calmUntilMs = 0;
 
-  constructor(notes: RareNotes) {
+  constructor(notes: RareNotes, most: AtOnce = atOnce) {
     this.#notes = notes;
+    this.#atOnce = most;
+    this.#served = new Slots(most.served);
+  }
+
+  /** True: no more are taken in. */
+  get isFull(): boolean {
+    return this.#inside >= this.#atOnce.served + this.#atOnce.waiting;
+  }
+
+  /** Resolves when the request may be served, or nobody waits for it any more; the result is called when it is over. */
+  async enter(gone?: AbortSignal): Promise<() => void> {
+    this.#inside++;
+    await this.request(gone);
+    if (this.#inside > this.#atOnce.served)
+      this.#notes.note(
+        overBudget,
+        `more than ${this.#atOnce.served} requests at once: the gate delays the others`,
+      );
+    const leave = await this.#served.take(gone).catch(() => () => {});
+    let isInside = true;
+    return () => {
+      leave();
+      if (isInside) this.#inside--;
+      isInside = false;
+    };
   }
 
   /** True: HTTP/2 is not offered. */

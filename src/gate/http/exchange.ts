@@ -103,7 +103,15 @@ export class Exchanges {
   }
 
   async perform(request: ClientRequest, answer: Answer): Promise<ExchangeEnd> {
-    await this.#options.budget?.request(request.signal);
+    const leave = await this.#options.budget?.enter(request.signal);
+    try {
+      return await this.#perform(request, answer);
+    } finally {
+      leave?.();
+    }
+  }
+
+  async #perform(request: ClientRequest, answer: Answer): Promise<ExchangeEnd> {
     const from = performance.now();
     const count: ByteCount = { out: 0, in: 0 };
     const { method, path, scheme, destination } = request;

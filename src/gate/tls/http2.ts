@@ -52,6 +52,11 @@ export async function serveHttp2(
       options.budget?.reset();
       return;
     }
+    // The client may open it again: nothing was done with it.
+    if (options.budget?.isFull === true) {
+      stream.close(http2.constants.NGHTTP2_REFUSED_STREAM);
+      return;
+    }
     void serve(stream, raw, flags, exchanges, options);
   });
   await new Promise<void>((resolve) => peer.once('close', resolve));
