@@ -45,10 +45,11 @@ export class PreviewAccess {
     return session;
   }
 
-  isAdmitted(headers: IncomingHttpHeaders): boolean {
+  /** When the session ends that the cookie names. Undefined: there is none. */
+  admittedUntilMs(headers: IncomingHttpHeaders): number | undefined {
     this.#forgetOld();
     const session = cookieOf(headers.cookie);
-    return session !== undefined && this.#sessions.has(digest(session));
+    return session === undefined ? undefined : this.#sessions.get(digest(session));
   }
 
   #forgetOld(): void {

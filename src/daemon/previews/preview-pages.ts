@@ -22,8 +22,14 @@ export function sendEntered(response: ServerResponse, cookie: string, path: stri
   );
 }
 
+/** The connection ends with it: whoever is not let in holds no place of the port. */
 export function sendWords(response: ServerResponse, status: number, words: string): void {
-  response.writeHead(status, { ...plainHeaders, 'content-type': 'text/plain; charset=utf-8' });
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  const headers = { ...plainHeaders, 'content-type': 'text/plain; charset=utf-8', connection: 'close' };
+  response.writeHead(status, headers);
   response.end(`sally: ${words}\n`);
 }
 

@@ -1,9 +1,15 @@
-/** One admitted request, or WebSocket, to a program inside and back, as it comes: nothing is held until it is whole. */
+/**
+ * Relays one admitted request or WebSocket to a program inside, and the answer back, as it comes.
+ *
+ * SECURITY: the program inside is hostile, and an exception here would end the daemon. An answer that Node's parser accepts and
+ * its writer refuses (a control character in the reason phrase, a status below 100) counts as no answer.
+ */
 
-import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
+import { type ClientRequest, request as httpRequest, type IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { type Duplex, pipeline } from 'node:stream';
 import { hopHeaders } from '../../lib/hop-headers.ts';
-import { previewCookie, withoutPreviewCookie } from './preview-access.ts';
+import { headersInward, headersOutward } from './preview-headers.ts';
 
 /** `inside` is a connection to the program; it ends with the request. `failed` is called if nothing was answered. */
 export function relayRequest(
@@ -12,62 +18,102 @@ export function relayRequest(
   inside: Duplex,
   failed: () => void,
 ): void {
-  const hop = hopHeaders((request.headers.connection ?? '').split(','));
-  // Without an agent: a connection is never kept for another request, which may be for another sandbox.
-  const asked = httpRequest({
-    createConnection: () => inside,
-    method: request.method,
-    path: request.url,
-    headers: headersInward(request.rawHeaders, (name) => !hop.has(name) && name !== 'expect'),
-    setHost: false,
-  });
-  asked.once('response', (answer) => {
-    response.writeHead(answer.statusCode ?? 502, answer.statusMessage, headersOutward(answer));
-    response.flushHeaders();
-    pipeline(answer, response, () => inside.destroy());
-  });
-  asked.once('error', () => {
-    inside.destroy();
-    if (response.headersSent) response.destroy();
-    else failed();
-  });
-  response.once('close', () => inside.destroy());
+  const kept = inward(request, ['expect']);
+  // Node would send the body of some methods without any framing.
+  const framing = request.headers['transfer-encoding'] === undefined ? [] : ['Transfer-Encoding', 'chunked'];
+  const asked = askInside(request, inside, [...kept, ...framing]);
+  const answering = relayAnswer(asked, response, inside, failed);
+  // A program that switches protocols unasked has not answered.
+  asked.once('upgrade', () => answering.giveUp());
   pipeline(request, asked, () => {});
 }
 
-/** The two speak to each other from here on. */
+/** Relays a WebSocket once the program has agreed to it; else the program's answer, and then the connection ends. */
 export function relayWebSocket(request: IncomingMessage, client: Duplex, head: Buffer, inside: Duplex): void {
-  const lines = [`${request.method} ${request.url} HTTP/1.1`];
-  const headers = headersInward(request.rawHeaders, (name) => name !== 'expect');
-  for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`);
-  inside.write(Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'));
-  inside.write(head);
-  pipeline(client, inside, () => {});
-  pipeline(inside, client, () => {});
-}
-
-/** Name and value in turn, as Node has them. */
-function headersInward(raw: readonly string[], isKept: (name: string) => boolean): string[] {
-  return pairs(raw).flatMap(([name, value]) => {
-    if (!isKept(name.toLowerCase())) return [];
-    if (name.toLowerCase() !== 'cookie') return [name, value];
-    const cookie = withoutPreviewCookie(value);
-    return cookie === '' ? [] : [name, cookie];
+  const kept = inward(request, ['expect', 'content-length']);
+  const asked = askInside(request, inside, [...kept, 'Connection', 'Upgrade', 'Upgrade', 'websocket']);
+  const refusal = refusalOn(client, request);
+  const answering = relayAnswer(asked, refusal, inside, () => refusal.writeHead(502).end());
+  asked.once('upgrade', (answer, _, early) => {
+    answering.leave();
+    refusal.detachSocket(client as Socket);
+    const lines = ['HTTP/1.1 101 Switching Protocols', 'Connection: Upgrade', 'Upgrade: websocket'];
+    const headers = headersOutward(answer);
+    for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`);
+    client.write(Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'));
+    client.write(early);
+    inside.write(head);
+    client.pipe(inside).pipe(client);
+    // After its end the last bytes are still on their way to the client.
+    inside.once('close', () => inside.readableEnded || client.destroy());
   });
+  asked.end();
 }
 
-/** SECURITY: a cookie of one sandbox is for its own host, and none of them takes the place of ours. */
-function headersOutward({ rawHeaders, headers }: IncomingMessage): string[] {
+function inward({ headers, rawHeaders }: IncomingMessage, dropped: readonly string[]): string[] {
   const hop = hopHeaders((headers.connection ?? '').split(','));
-  return pairs(rawHeaders).flatMap(([name, value]) => {
-    const lower = name.toLowerCase();
-    if (hop.has(lower)) return [];
-    if (lower !== 'set-cookie') return [name, value];
-    if (value.trimStart().startsWith(`${previewCookie}=`)) return [];
-    return [name, value.replaceAll(/;\s*domain\s*=[^;]*/gi, '')];
-  });
+  return headersInward(rawHeaders, (name) => !hop.has(name) && !dropped.includes(name));
 }
 
-function pairs(raw: readonly string[]): readonly (readonly [string, string])[] {
-  return raw.flatMap((name, at) => (at % 2 === 0 ? [[name, raw[at + 1] ?? ''] as const] : []));
+/** Without an agent: a connection is never kept for another request, which may be for another sandbox. */
+function askInside({ method, url }: IncomingMessage, inside: Duplex, headers: string[]): ClientRequest {
+  return httpRequest({ createConnection: () => inside, method, path: url, headers, setHost: false });
+}
+
+interface Answering {
+  /** Nothing that could be relayed will come. */
+  giveUp(): void;
+  /** From here on others see to the connection. */
+  leave(): void;
+}
+
+function relayAnswer(
+  asked: ClientRequest,
+  response: ServerResponse,
+  inside: Duplex,
+  failed: () => void,
+): Answering {
+  let isOver = false;
+  const giveUp = (): void => {
+    if (isOver) return;
+    isOver = true;
+    inside.destroy();
+    if (response.headersSent) response.destroy();
+    else if (!response.destroyed) failed();
+  };
+  asked.once('response', (answer) => {
+    const { statusCode: status = 0 } = answer;
+    if (status >= 200 && begin(response, status, headersOutward(answer)))
+      pipeline(answer, response, () => inside.destroy());
+    else giveUp();
+  });
+  asked.on('error', giveUp);
+  asked.once('close', () => response.headersSent || giveUp());
+  response.once('close', () => inside.destroy());
+  return {
+    giveUp,
+    leave: () => {
+      isOver = true;
+    },
+  };
+}
+
+/** The program's reason phrase is left out: browsers ignore it. False: the answer cannot be written. */
+function begin(response: ServerResponse, status: number, headers: string[]): boolean {
+  try {
+    response.writeHead(status, headers);
+    response.flushHeaders();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** An answer to the request for a WebSocket that is none. The connection ends with it. */
+function refusalOn(client: Duplex, request: IncomingMessage): ServerResponse {
+  const response = new ServerResponse(request);
+  response.shouldKeepAlive = false;
+  response.assignSocket(client as Socket);
+  response.once('finish', () => client.end());
+  return response;
 }

@@ -12,6 +12,7 @@ import { SallyportError } from '../../protocol/errors.ts';
 import type { PreviewBody } from '../../protocol/requests.ts';
 import type { PreviewView } from '../../protocol/views.ts';
 import { type BoundPort, bindPort } from '../../sandboxes/bound-port.ts';
+import { InjectedConnections } from '../injected-connections.ts';
 import { connectInside } from '../inside-connection.ts';
 import type { SandboxSurface } from '../surface.ts';
 import type { LaunchFiles } from './launch-files.ts';
@@ -22,6 +23,9 @@ import { relayRequest, relayWebSocket } from './preview-relay.ts';
 const tokenMs = 5 * 60_000;
 const usualSessionMs = 12 * 3_600_000;
 const enterPath = '/.sallyport/enter/';
+/** All previews share one port: a page that opens connections without end leaves places for the others. */
+const mostOfPreview = 64;
+const longestTimerMs = 2 ** 31 - 1;
 
 export interface PreviewsParts {
   readonly find: (sandboxId: string) => SandboxSurface | undefined;
@@ -36,12 +40,15 @@ interface Preview {
   readonly port: number;
   readonly access: PreviewAccess;
   readonly open: Set<Duplex>;
+  /** Requests and WebSockets that are relayed, or wait for the program. */
+  readonly askers: Set<Duplex | ServerResponse>;
 }
 
 export class Previews {
   readonly #parts: PreviewsParts;
   readonly #previews = new Map<string, Preview>();
   readonly #server: Server;
+  readonly #connections: InjectedConnections;
   #bound: Promise<BoundPort> | undefined;
   #isClosed = false;
 
@@ -51,6 +58,7 @@ export class Previews {
       this.#answer(request, response),
     );
     this.#server.on('upgrade', (request, socket, head) => this.#upgrade(request, socket, head));
+    this.#connections = new InjectedConnections(this.#server);
   }
 
   /** A new link. The same port of the same sandbox has the same host, so that what its pages keep in the browser stays. */
@@ -96,7 +104,7 @@ export class Previews {
   async #listen(): Promise<BoundPort> {
     if (this.#isClosed) throw new SallyportError('daemon_stopping', 'the daemon stops: no more previews');
     this.#bound ??= bindPort({ box: 0 }).then((bound) => {
-      bound.take((socket) => void this.#server.emit('connection', socket));
+      bound.take(this.#connections.take);
       return bound;
     });
     try {
@@ -118,6 +126,7 @@ export class Previews {
       port,
       access: new PreviewAccess(this.#parts.now, sessionMs),
       open: new Set(),
+      askers: new Set(),
     };
     this.#previews.set(preview.label, preview);
     return preview;
@@ -144,17 +153,16 @@ export class Previews {
       this.#enter(preview, request, response);
       return;
     }
-    const refusal = refusalOf(preview, request);
-    if (refusal !== undefined) {
-      sendWords(response, refusal.status, refusal.words);
+    const admission = admissionOf(preview, request);
+    if ('words' in admission) {
+      sendWords(response, admission.status, admission.words);
       return;
     }
     const failed = (): void =>
       sendWords(response, 502, `nothing answers on port ${preview.port} in ${preview.sandbox}`);
-    this.#connect(preview, response).then(
-      (inside) => relayRequest(request, response, inside, failed),
-      failed,
-    );
+    this.#connect(preview, response, admission)
+      .then((inside) => relayRequest(request, response, inside, failed))
+      .catch(failed);
   }
 
   #enter(preview: Preview, request: IncomingMessage, response: ServerResponse): void {
@@ -175,17 +183,18 @@ export class Previews {
 
   #upgrade(request: IncomingMessage, client: Duplex, head: Buffer): void {
     client.on('error', () => {});
+    this.#connections.requestCame(client);
     const preview = this.#previewFor(request);
     const isWebSocket = request.headers.upgrade?.toLowerCase() === 'websocket';
-    const status = preview === undefined ? 421 : isWebSocket ? refusalOf(preview, request)?.status : 400;
-    if (preview === undefined || status !== undefined) {
+    const admission = preview === undefined ? { status: 421 } : admissionOf(preview, request);
+    if (preview === undefined || 'status' in admission || !isWebSocket) {
+      const status = 'status' in admission ? admission.status : 400;
       client.end(`HTTP/1.1 ${status} Refused\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`);
       return;
     }
-    this.#connect(preview, client).then(
-      (inside) => relayWebSocket(request, client, head, inside),
-      () => client.end('HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n'),
-    );
+    this.#connect(preview, client, admission)
+      .then((inside) => relayWebSocket(request, client, head, inside))
+      .catch(() => client.end('HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n'));
   }
 
   /** SECURITY: an address, and a name that an attacker's DNS points here, is nobody's preview. */
@@ -194,28 +203,42 @@ export class Previews {
     return label === undefined ? undefined : this.#previews.get(label);
   }
 
-  /** Ends with whoever asked, and with the preview. */
-  async #connect(preview: Preview, asker: Duplex | ServerResponse): Promise<Duplex> {
+  /** The connection ends with the client, the client's session and the preview. */
+  async #connect(preview: Preview, asker: Duplex | ServerResponse, { untilMs }: Admitted): Promise<Duplex> {
     const sandbox = this.#parts.find(preview.sandboxId);
     if (sandbox === undefined) {
       this.#forget(preview);
       throw new SallyportError('sandbox_not_found', `sandbox ${preview.sandbox} is gone`);
     }
+    preview.askers.add(asker);
+    asker.once('close', () => preview.askers.delete(asker));
     const inside = await connectInside(sandbox, preview.port, asker, preview.open);
+    const leftMs = Math.min(untilMs - this.#parts.now(), longestTimerMs);
+    const timer = setTimeout(() => inside.destroy(), leftMs).unref();
+    inside.once('close', () => clearTimeout(timer));
     if (!this.#previews.has(preview.label)) inside.destroy();
     return inside;
   }
 }
 
-function refusalOf(
-  { access, sandbox, port }: Preview,
+interface Admitted {
+  /** The end of the session. */
+  readonly untilMs: number;
+}
+
+function admissionOf(
+  { access, sandbox, port, askers }: Preview,
   { headers }: IncomingMessage,
-): { readonly status: number; readonly words: string } | undefined {
-  if (!access.isAdmitted(headers)) {
+): Admitted | { readonly status: number; readonly words: string } {
+  const untilMs = access.admittedUntilMs(headers);
+  if (untilMs === undefined) {
     return { status: 401, words: `this needs a link: \`sally open ${sandbox} ${port}\`` };
   }
-  if (isOwnRequest(headers, headers.host ?? '')) return undefined;
-  return { status: 403, words: 'this request comes from a page of another site' };
+  if (!isOwnRequest(headers, headers.host ?? '')) {
+    return { status: 403, words: 'this request comes from a page of another site' };
+  }
+  if (askers.size < mostOfPreview) return { untilMs };
+  return { status: 503, words: `${mostOfPreview} requests of this preview are under way` };
 }
 
 /** Of this host: neither another's address nor a path that begins with one. */
