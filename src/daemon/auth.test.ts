@@ -1,7 +1,9 @@
 import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { WebSocket } from 'ws';
 import { bundleProgram } from '../../test/support/child-program.ts';
@@ -48,6 +50,55 @@ describe('over TCP', () => {
   });
 });
 
+describe('[N5] a stranger on the TCP port', () => {
+  it('holds no connection beyond the refusal, while a client with the token keeps its own', async () => {
+    const { daemon } = await littleDaemon();
+    const port = await daemon.listenOnPort({ host: '127.0.0.1', port: 0 }, token);
+    const open = async (): Promise<Socket> => {
+      const socket = connect(port, '127.0.0.1').setEncoding('utf8');
+      onTestFinished(() => void socket.destroy());
+      await once(socket, 'connect');
+      return socket;
+    };
+    const known = await open();
+    const head = `GET /v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n`;
+    known.write(`${head}Authorization: Bearer ${token}\r\n\r\n`);
+    expect(String((await once(known, 'data'))[0])).toMatch(/^HTTP\/1\.1 200 /);
+    for (const line of ['Authorization: Bearer x', 'Origin: http://evil.example']) {
+      const stranger = await open();
+      stranger.write(`${head}${line}\r\n\r\n`);
+      // To its end.
+      expect(await text(stranger)).toMatch(/^HTTP\/1\.1 40[13] /);
+    }
+    known.write(`${head}Authorization: Bearer ${token}\r\n\r\n`);
+    expect(String((await once(known, 'data'))[0])).toMatch(/^HTTP\/1\.1 200 /);
+  });
+
+  it('is turned away beyond 1024 connections, and the Unix socket is not', async () => {
+    const { daemon, ask: askBySocket } = await littleDaemon();
+    const port = await daemon.listenOnPort({ host: '127.0.0.1', port: 0 }, token);
+    const health = async (): Promise<number> =>
+      (
+        await ask({ host: '127.0.0.1', port }, 'GET', '/v1/health', {
+          headers: { authorization: `Bearer ${token}`, connection: 'close' },
+        })
+      ).status;
+    expect(await health()).toBe(200);
+    const sockets = await Promise.all(
+      Array.from({ length: 1024 }, async () => {
+        const socket = connect(port, '127.0.0.1').on('error', () => {});
+        await once(socket, 'connect');
+        return socket;
+      }),
+    );
+    onTestFinished(() => {
+      for (const socket of sockets) socket.destroy();
+    });
+    await expect(health()).rejects.toMatchObject({ code: 'ECONNRESET' });
+    expect((await askBySocket('GET', '/v1/health')).status).toBe(200);
+  });
+});
+
 describe('the token', () => {
   it('is made once, long, and readable by nobody else', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'sally-token-'));
@@ -76,8 +127,8 @@ describe('the token', () => {
 });
 
 describe('where to listen', () => {
-  it.each(['127.0.0.1:80', '127.9.9.9:0', '[::1]:7333'])('takes %s', (text) => {
-    expect(readListenAddress(text, false).port).toBeGreaterThanOrEqual(0);
+  it.each(['127.0.0.1:80', '127.9.9.9:0', '[::1]:7333'])('takes %s', (address) => {
+    expect(readListenAddress(address, false).port).toBeGreaterThanOrEqual(0);
   });
 
   it.each(['0.0.0.0:80', '192.168.1.2:80', '[::]:80', 'localhost:80', '127.0.0.1', '127.0.0.1:99999', ':80'])(

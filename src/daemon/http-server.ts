@@ -27,6 +27,8 @@ import { sendError, sendReply } from './send-reply.ts';
 /** A frame from a client; what is larger than this is no stdin of ours. */
 const mostFrameBytes = 1_048_576;
 const closeGoingAway = 1001;
+/** Of a TCP port, where everybody on the machine can connect; on the Unix socket only its owner can. */
+const mostTcpConnections = 1024;
 
 /** Why a request ends that its client did not give up. */
 export class DaemonStopping extends Error {
@@ -78,6 +80,7 @@ export class HttpServer {
     server.on('request', (request, response) => void this.#serve(request, response, authenticate));
     server.on('upgrade', (request, socket, head) => void this.#upgrade(request, socket, head, authenticate));
     server.on('clientError', (_error, socket) => socket.destroy());
+    if ('port' in where) server.maxConnections = mostTcpConnections;
     server.listen(where);
     await once(server, 'listening');
     this.#servers.push(server);
@@ -175,7 +178,7 @@ export class HttpServer {
     this.#running.add(running);
     onActivity();
     try {
-      authenticate(request);
+      admitted(request, response, authenticate);
       matched = router.match(method, url);
       const reply = await router.answer(matched, {
         request,
@@ -205,8 +208,13 @@ export class HttpServer {
   ): Promise<void> {
     const { router, log, observer, onActivity } = this.#options;
     const atTheEnd: (() => void)[] = [];
+    const release = (): void => {
+      for (const done of atTheEnd.splice(0)) done();
+    };
     let path = 'unknown';
     socket.on('error', () => socket.destroy());
+    // Also when the client leaves, or is refused, before there is a WebSocket.
+    socket.once('close', release);
     try {
       authenticate(request);
       const { route, params, rawQuery } = router.matchSocket(request.url ?? '/');
@@ -239,14 +247,14 @@ export class HttpServer {
         });
         void gone.then(() => {
           controller.abort(new Error('the client is gone'));
-          for (const done of atTheEnd) done();
+          release();
           this.#running.delete(running);
           onActivity();
         });
         observer.answered(path, 'GET', 101);
       });
     } catch (error) {
-      for (const done of atTheEnd) done();
+      release();
       const shown = presentable(error);
       if (shown.kind === 'internal') log.error('a handshake failed', { route: path, error });
       const status = statusOf(shown);
@@ -256,5 +264,15 @@ export class HttpServer {
       );
       observer.answered(path, 'GET', status);
     }
+  }
+}
+
+/** SECURITY: a stranger's connection ends with the refusal, so that strangers do not hold every connection of the port. */
+function admitted(request: IncomingMessage, response: ServerResponse, authenticate: Authenticate): void {
+  try {
+    authenticate(request);
+  } catch (error) {
+    response.setHeader('connection', 'close');
+    throw error;
   }
 }

@@ -6,6 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { WebSocket } from 'ws';
 import { type LittleDaemon, littleDaemon } from '../../test/support/little-daemon.ts';
 import type { LittleExec } from '../../test/support/little-sandboxes.ts';
+import { until } from '../../test/support/until.ts';
 import { deferred } from '../lib/deferred.ts';
 
 async function withExec(daemon: LittleDaemon): Promise<{ readonly exec: LittleExec; readonly path: string }> {
@@ -232,4 +233,24 @@ describe('the log of a command', () => {
     expect(String((await pieces.next()).value)).toBe(' four');
     expect((await pieces.next()).done).toBe(true);
   });
+});
+
+it('[N5] a WebSocket that never comes to be holds no sandbox', async () => {
+  const daemon = await littleDaemon();
+  const { exec, path } = await withExec(daemon);
+  const box = daemon.sandboxes.get('box');
+  const socket = daemon.socket(`${path}/stream`);
+  await once(socket, 'open');
+  expect(box.holders).toBe(1);
+  socket.close();
+  await once(socket, 'close');
+  // A handshake that `ws` refuses after the sandbox was looked up.
+  const head = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' };
+  const asked = request({ socketPath: daemon.socketPath, path: `${path}/stream`, headers: head }).end();
+  const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+  expect(answer.statusCode).toBe(400);
+  answer.resume();
+  await once(answer, 'end');
+  await until(() => box.holders === 0);
+  await exec.exit(0);
 });

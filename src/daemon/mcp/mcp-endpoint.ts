@@ -6,13 +6,14 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { HttpSessions } from '../../mcp/http-sessions.ts';
-import { SallyportError } from '../../protocol/errors.ts';
+import { type ErrorCode, SallyportError } from '../../protocol/errors.ts';
 import type { McpProfile, McpProfileView, McpTokenView } from '../../protocol/mcp.ts';
 import { type BoundPort, bindPort } from '../../sandboxes/bound-port.ts';
 import type { DaemonClient } from '../../sdk/client.ts';
 import type { KeptProfile, McpProfileFile } from '../../store/mcp-profiles.ts';
 import { bearerToken, requireOwnOrigin } from '../auth.ts';
 import { presentable } from '../http-error.ts';
+import { InjectedConnections } from '../injected-connections.ts';
 import type { Logger } from '../logger.ts';
 import { sendError } from '../send-reply.ts';
 
@@ -25,10 +26,16 @@ export interface McpEndpointParts {
 }
 
 const path = '/mcp';
+const endsConnection: ReadonlySet<ErrorCode> = new Set([
+  'request_too_large',
+  'unauthenticated',
+  'origin_refused',
+]);
 
 export class McpEndpoint {
   readonly #parts: McpEndpointParts;
   readonly #server: Server;
+  readonly #connections: InjectedConnections;
   readonly #sessions = new Map<string, HttpSessions>();
   #bound: BoundPort | undefined;
   #client: DaemonClient | undefined;
@@ -37,11 +44,12 @@ export class McpEndpoint {
 
   constructor(parts: McpEndpointParts) {
     this.#parts = parts;
-    this.#server = createServer({ requestTimeout: 0, headersTimeout: 30_000 }, (request, response) => {
+    this.#server = createServer({ requestTimeout: 0 }, (request, response) => {
       void this.#serve(request, response);
     });
     this.#server.keepAliveTimeout = 0;
     this.#server.on('clientError', (_error, socket) => socket.destroy());
+    this.#connections = new InjectedConnections(this.#server);
   }
 
   /** While it is, somebody may connect at any time. */
@@ -140,7 +148,7 @@ export class McpEndpoint {
       bound.close();
       this.#requireOpen();
     }
-    bound.take((socket) => void this.#server.emit('connection', socket));
+    bound.take(this.#connections.take);
     this.#bound?.close();
     this.#bound = bound;
     this.#parts.file.savePort(bound.port.host);
@@ -174,8 +182,8 @@ export class McpEndpoint {
       if (response.closed) return;
       const shown = presentable(error);
       if (shown.kind === 'internal') this.#parts.log.error('an MCP request failed', { error });
-      // What is left of such a message must not be taken for the next one.
-      if (shown.code === 'request_too_large') response.setHeader('connection', 'close');
+      // What is left of such a message must not be taken for the next one, and a stranger holds no place of the port.
+      if (endsConnection.has(shown.code)) response.setHeader('connection', 'close');
       if (shown.code === 'unauthenticated') response.setHeader('www-authenticate', 'Bearer');
       sendError(response, shown);
     }
