@@ -21,7 +21,7 @@ The strongest source that says something wins:
 5. defaults
 
 \`envs\`, \`labels\`, \`limits\` and \`workspace\` are joined key by key, \`mounts\` and \`copies\` by target; everything else is replaced as a whole. An empty list or
-map takes away what weaker sources gave. Limits of a source that is weaker than the one that asks for \`profile: strict\` are left out where
+map takes away what weaker sources gave, but never \`egress.deny\`; that of a project file leaves \`limits\` and \`egress.upstream\` of your own file as they are. Limits of a source that is weaker than the one that asks for \`profile: strict\` are left out where
 the profile has lower ones.
 
 ## Environment variables

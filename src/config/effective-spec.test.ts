@@ -150,6 +150,14 @@ describe("[O7] a project beyond the user's own file", () => {
     expect(() => effectiveSpec([own, source('project', beyond), source('flag', beyond)])).not.toThrow();
   });
 
+  it('is not reached by an empty map either', () => {
+    const own = source('user', { limits: { memory: '1g', pids: 50 }, envs: { A: '1' } });
+    const { spec } = effectiveSpec([own, source('project', { limits: {}, envs: {} })]);
+    expect(spec).toEqual({ limits: { memory: 2 ** 30, pids: 50 }, envs: {} });
+    // The user may do what he likes.
+    expect(effectiveSpec([own, source('flag', { limits: {} })]).spec.limits).toEqual({});
+  });
+
   it('a narrower profile of the project is taken', () => {
     const sources = [source('user', { profile: 'standard' }), source('project', { profile: 'strict' })];
     expect(effectiveSpec(sources).spec.profile).toBe('strict');
@@ -187,5 +195,17 @@ describe('egress of several sources', () => {
       source('flag', { egress: { allow: [], deny: [] } }),
     ]);
     expect(emptied.spec.egress).toEqual({ allow: [], deny: ['bad.com'] });
+  });
+
+  it('[N5] keeps what the user denies, and the way out that he chose, through an empty map of a project', () => {
+    const user = source('user', {
+      egress: { mode: 'learn', allow: ['a.com'], deny: ['bad.com'], upstream: 'tor', credentials: ['key'] },
+    });
+    const flag = source('flag', { egress: { allow: ['c.com'] } });
+    const { spec } = effectiveSpec([user, source('project', { egress: {} }), flag]);
+    expect(spec.egress).toEqual({ allow: ['c.com'], deny: ['bad.com'], upstream: 'tor' });
+    // Without the project all of it is there; and the user's own empty map takes everything but what is denied.
+    expect(effectiveSpec([user, flag]).spec.egress).toMatchObject({ mode: 'learn', credentials: ['key'] });
+    expect(effectiveSpec([user, source('flag', { egress: {} })]).spec.egress).toEqual({ deny: ['bad.com'] });
   });
 });

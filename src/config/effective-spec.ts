@@ -13,6 +13,7 @@ import { defaultIdleTtlMs, profiles } from '../policy/profiles.ts';
 import { examine, specInvalid } from '../protocol/parse-spec.ts';
 import type { Problem } from '../protocol/problems.ts';
 import { type Spec, type SpecInput, specSchema } from '../protocol/spec.ts';
+import { limitsSchema } from '../protocol/spec-values.ts';
 import type { SourceKind, SpecSource } from './spec-source.ts';
 import { requireWithinUserLimits } from './user-limits.ts';
 
@@ -78,8 +79,8 @@ function addSource(merged: Merged, source: SpecSource): void {
     if (value === undefined) continue;
     const parts = partsOf(field, value);
     const isJoined = joinedByKey.includes(field) || joinedByTarget.includes(field);
-    const entries =
-      isJoined && parts.length > 0 ? (merged.get(field) ?? new Map()) : new Map<string, Entry>();
+    const before = merged.get(field) ?? new Map<string, Entry>();
+    const entries = isJoined && parts.length > 0 ? before : leftByEmpty(field, source.kind, before);
     for (const [key, part] of parts) {
       if (part !== undefined)
         entries.set(key, { value: added(field, key, entries.get(key)?.value, part), source });
@@ -87,6 +88,25 @@ function addSource(merged: Merged, source: SpecSource): void {
     merged.set(field, entries);
   }
 }
+
+/**
+ * SECURITY: an empty map takes away what was allowed. What a weaker source denies stays denied, and a project file, which needs no
+ * approval for an empty map, lifts neither the limits of the user's own file nor the way by which everything leaves.
+ */
+function leftByEmpty(
+  field: string,
+  kind: SourceKind,
+  before: ReadonlyMap<string, Entry>,
+): Map<string, Entry> {
+  const kept = [...(keptByAll[field] ?? []), ...(kind === 'project' ? (keptByProject[field] ?? []) : [])];
+  return new Map([...before].filter(([key]) => kept.includes(key)));
+}
+
+const keptByAll: Readonly<Record<string, readonly string[]>> = { egress: ['deny'] };
+const keptByProject: Readonly<Record<string, readonly string[]>> = {
+  egress: ['upstream', 'upstream_secret'],
+  limits: Object.keys(limitsSchema.shape),
+};
 
 /** SECURITY: what a weaker source denies stays denied, also when a stronger one has an empty list. */
 function added(field: string, key: string, before: unknown, part: unknown): unknown {
