@@ -52,7 +52,7 @@ A \`sallyport.yaml\` may have come with a clone, or an agent may have changed it
 - never: ${listed('never')}
 
 A terminal shows what the file asks for and asks once. \`--approve\` or \`SALLYPORT_APPROVE_PROJECT=1\` approve without asking. Without a terminal the
-file is refused (\`project_not_approved\`). The approval is for these values in this folder: a change of them asks again, a change of other
+file is refused (\`project_not_approved\`). The approval is for these values in this folder, with real paths: a change of them, or of where a path leads, asks again, a change of other
 fields does not. It is kept in \`approvals.json\` in the state folder.
 
 A project file never goes beyond your own file: higher limits, longer \`idle_ttl\` or \`max_lifetime\`, \`standard\` where you say \`strict\`, or another

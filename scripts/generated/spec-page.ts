@@ -67,7 +67,7 @@ for workspaces in every mode, for mounts and for copies. Where a built-in tool s
 - \`/tmp\` as a whole; folders below it are fine.
 - Writable only: what the host runs (\`.bashrc\`, \`.gitconfig\`, \`~/bin\`, \`/usr\` …). To read them is allowed.
 
-The source of a mount or of a copy must be a file or a folder and not a link. Targets, also those of tools, must be absolute and may not lie in each other, nor hide or be inside
+The source of a mount or of a copy must be a file or a folder, with no link on the way but those of root: a sandbox could lead the next one elsewhere. In flags and files the command line follows the links above it. Targets, also those of tools, must be absolute and may not lie in each other, nor hide or be inside
 \`/.sallyport\`, \`/proc\`, \`/sys\`, \`/dev\`, \`/etc/passwd\`, \`/etc/group\`, \`/etc/hosts\`, \`/etc/hostname\`, \`/etc/resolv.conf\`; \`/tmp\` and the parent of
 the home may not be hidden.
 

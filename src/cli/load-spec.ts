@@ -9,6 +9,7 @@ import { lstatSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { readConfigEnvironment } from '../config/config.ts';
 import type { LoadedConfig } from '../config/load-config.ts';
+import { withRealSources } from '../config/real-sources.ts';
 import type { SpecInput } from '../protocol/spec.ts';
 import type { CliContext } from './context.ts';
 import { flagNames, type SpecFlags } from './options/spec-from-options.ts';
@@ -29,7 +30,7 @@ export async function loadSpec(
   const { workspace } = flags;
   const isWhole = workspace === undefined || workspace.path !== undefined;
   if (isWhole && !hasVariables && !isThere(environment.userFile) && !mayHaveProject(request.cwd)) {
-    return flags as SpecInput;
+    return withRealSources(flags) as SpecInput;
   }
   return (await loadFromAll(flags, request, context)).input;
 }

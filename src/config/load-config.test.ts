@@ -1,4 +1,15 @@
-import { chmod, mkdir, mkdtemp, readFile, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  mkdir,
+  mkdtemp,
+  readFile,
+  realpath,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -192,6 +203,35 @@ describe('approval of a project file', () => {
     await expect(load({ cwd: other })).rejects.toMatchObject({ code: 'project_not_approved' });
     await symlink(project, join(home, 'link'));
     await load({ cwd: join(home, 'link') });
+  });
+
+  it('[N5] is for the folders that its paths lead to: one that is swapped for a link asks again', async () => {
+    const other = join(home, 'other');
+    for (const folder of [join(project, 'data/seed'), join(other, 'seed')])
+      await mkdir(folder, { recursive: true });
+    await write(
+      'workspace: {path: ./src}\nmounts: [{source: ./data/seed, target: /seed, writable: true}]\ncopies: [{source: ./data/seed, target: /copy}]\n',
+    );
+    const { spec } = await load({ approve: true });
+    expect(spec).toEqual((await load()).spec);
+    expect(spec.mounts?.[0]?.source).toBe(join(project, 'data/seed'));
+    // As a sandbox does that has the project live.
+    await rename(join(project, 'data'), join(project, 'aside'));
+    await symlink(other, join(project, 'data'));
+    const lines = [
+      'read and change the folder',
+      `read and change ${other}/seed`,
+      `get a copy of ${other}/seed`,
+    ];
+    await expect(load()).rejects.toMatchObject({ code: 'project_not_approved' });
+    for (const line of lines) await expect(load()).rejects.toThrow(line);
+    expect((await load({ approve: true })).spec.mounts?.[0]?.source).toBe(join(other, 'seed'));
+    await rm(join(project, 'data'));
+    await rename(join(project, 'aside'), join(project, 'data'));
+    expect((await load()).spec).toEqual(spec);
+    await rename(join(project, 'src'), join(project, 'old'));
+    await symlink(other, join(project, 'src'));
+    await expect(load()).rejects.toThrow(`read and change the folder ${other},`);
   });
 
   it('shows nothing that a terminal would obey', async () => {

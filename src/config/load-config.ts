@@ -5,6 +5,7 @@ import type { ConfigEnvironment } from './config.ts';
 import { type EffectiveSpec, effectiveSpec } from './effective-spec.ts';
 import { type ApprovalRequest, approvalRequest, requireApproval } from './project-approval.ts';
 import { findProjectFile } from './project-file.ts';
+import { withRealSources } from './real-sources.ts';
 import { type SpecFragment, type SpecSource, withAbsolutePaths } from './spec-source.ts';
 import { readUserFile } from './user-file.ts';
 
@@ -30,14 +31,18 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const { cwd, environment, flags } = options;
   const { home, stateDir } = environment;
   const user = await readUserFile(environment.userFile, home);
-  const project = await findProjectFile(cwd, home);
+  const found = await findProjectFile(cwd, home);
+  const project = found && { ...found, spec: withRealSources(found.spec, { workspace: true }) };
+  const flagged = withRealSources(withAbsolutePaths(flags, cwd, home));
   const sources: readonly SpecSource[] = [
-    { kind: 'flag', fragment: withAbsolutePaths(flags, cwd, home), names: options.flagNames ?? {} },
+    { kind: 'flag', fragment: flagged, names: options.flagNames ?? {} },
     environment.source,
     ...(project === undefined
       ? []
       : [{ kind: 'project' as const, fragment: project.spec, file: project.file }]),
-    ...(user === undefined ? [] : [{ kind: 'user' as const, fragment: user.spec, file: user.file }]),
+    ...(user === undefined
+      ? []
+      : [{ kind: 'user' as const, fragment: withRealSources(user.spec), file: user.file }]),
   ];
   // Refused before a person is asked: nobody should approve what cannot be.
   const effective = effectiveSpec(sources);

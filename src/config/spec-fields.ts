@@ -218,7 +218,8 @@ export const specFields: readonly SpecField[] = [
   },
   {
     field: 'mounts.source',
-    meaning: 'A file or a folder, not a link. Paths as for `workspace.path`.',
+    meaning:
+      'A file or a folder. Neither it nor a folder above it may be a link, but for links of root. Paths as for `workspace.path`.',
     absent: 'an error',
     example: './data',
     approval: 'always',
@@ -248,7 +249,8 @@ export const specFields: readonly SpecField[] = [
   },
   {
     field: 'copies.source',
-    meaning: 'A file or a folder, not a link. Paths as for `workspace.path`.',
+    meaning:
+      'A file or a folder. Neither it nor a folder above it may be a link, but for links of root. Paths as for `workspace.path`.',
     absent: 'an error',
     example: './data',
     approval: 'always',

@@ -192,6 +192,15 @@ describe('planBox, sources and targets', () => {
     expect(() => plan({ mounts: [{ source: '/tmp/x', target: '/x' }] }, given)).toThrow(words);
   });
 
+  it("[N5] refuses a mount and a copy with a link on the way that is not root's", () => {
+    const at = [{ ...folder('/srv/x'), link: '/home/me/l' }];
+    const spec = [{ source: '/home/me/l/x', target: '/x' }];
+    const words = '/home/me/l is a symbolic link on the way to /home/me/l/x';
+    expect(() => plan({ mounts: spec }, { ...facts, mounts: at })).toThrow(words);
+    expect(() => plan({ copies: spec }, { ...facts, copies: at })).toThrow(words);
+    expect(plan({ mounts: spec }, { ...facts, mounts: [folder('/srv/x')] }).mounts[0]?.source).toBe('/srv/x');
+  });
+
   it('refuses a workspace that is no folder or not there, and follows one that is a link', () => {
     const at = (more: Partial<PathFacts>) => ({
       ...withWorkspace,

@@ -27,6 +27,8 @@ export interface PathFacts {
   readonly kind: 'file' | 'directory' | 'symlink' | 'other' | 'missing';
   /** All links followed; the path itself where it is missing. */
   readonly real: string;
+  /** The first link on the way that is not root's: whoever may write there, such as a sandbox, decides where it leads. */
+  readonly link?: string;
   /** What is at `real`; the kind of the path itself unless that is a link. */
   readonly realKind: 'file' | 'directory' | 'other' | 'missing';
   /** Of what is at `real`. */

@@ -88,13 +88,21 @@ function gone({ field, path }: Source['target']): SallyportError {
 /** What a mount or a copy may be of: a file or a folder that is there, and no link. */
 export function realSource(field: string, given: string, found: PathFacts | undefined) {
   if (found === undefined) throw new RangeError(`there are no facts of ${field}`);
-  const { kind, real, uid, gid } = found;
+  const { kind, real, link, uid, gid } = found;
   if (kind === 'missing') throw missing(field, given);
   if (kind === 'symlink') {
     throw refuse(
       field,
       `${field}: ${given} is a symbolic link, to ${real}`,
       `Name what it leads to: ${real}`,
+    );
+  }
+  // SECURITY: a sandbox with a folder above it could lead the next one elsewhere.
+  if (link !== undefined) {
+    throw refuse(
+      field,
+      `${field}: ${link} is a symbolic link on the way to ${given}`,
+      `Name it by its real path: ${real}`,
     );
   }
   if (kind === 'other') {
