@@ -45,6 +45,20 @@ describe('[C1] the guard over HTTP', () => {
     expect((await post('/v1/evaluate', {})).status).toBe(400);
   });
 
+  test('[N5] remembers an answer for the session that is named, and for nobody where none is', async () => {
+    const { post } = await guarded();
+    const state = async (session?: string): Promise<ApprovalView> =>
+      (await post('/v1/approvals', { command: 'npm i x', ...(session === undefined ? {} : { session }) }))
+        .json as ApprovalView;
+    for (const session of ['mine', undefined]) {
+      const { id } = await state(session);
+      const answer = { decision: 'approve', remember: true };
+      expect((await post(`/v1/approvals/${id}/answer`, answer, approver)).status).toBe(200);
+    }
+    expect((await state('mine')).state).toBe('approved');
+    for (const session of [undefined, 'none', 'other']) expect((await state(session)).state).toBe('pending');
+  });
+
   test('takes an answer only from an approver, and not from who asked', async () => {
     const { post, pending, ask } = await guarded();
     const { id } = await pending();

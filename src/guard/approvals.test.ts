@@ -127,6 +127,29 @@ describe('[C1] a question of the guard', () => {
     expect(approvals.list().length).toBeLessThanOrEqual(200);
   });
 
+  test('[N5] of a sandbox leaves places: one sandbox for the others, all of them for this machine', () => {
+    const { approvals, ask } = world();
+    const fromSandbox = (session: string): ApprovalView =>
+      approvals.ask({
+        command: 'sally net allow box x.org',
+        evaluation: evaluateCommand('curl x.org'),
+        session,
+        expiresInMs: 300_000,
+        apply: () => {},
+      });
+    const full = expect.objectContaining({ code: 'approvals_full' });
+    for (let count = 0; count < 10; count++) fromSandbox('net 0');
+    expect(() => fromSandbox('net 0')).toThrow(full);
+    for (let count = 0; count < 40; count++) fromSandbox(`net ${1 + (count % 4)}`);
+    expect(() => fromSandbox('net 9')).toThrow(full);
+    for (let count = 0; count < 50; count++) expect(ask('rm -rf /').state).toBe('pending');
+    expect(() => ask('rm -rf /')).toThrow(full);
+    // An answer makes a place again.
+    const [first] = approvals.list();
+    approvals.answer(first?.id ?? '', no);
+    expect(fromSandbox('net 0').state).toBe('pending');
+  });
+
   test('of an id that is not there is not found', () => {
     expect(() => world().approvals.get('ap-none')).toThrow(
       expect.objectContaining({ code: 'approval_not_found' }),

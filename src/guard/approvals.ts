@@ -16,7 +16,10 @@ export interface Question {
   readonly evaluation: Evaluation;
   readonly session: string;
   readonly expiresInMs: number;
-  /** What an approval does here, before it counts as one: if this fails, the question stays. Such a one is never remembered. */
+  /**
+   * Of a question from a sandbox, whose session names the sandbox: what an approval does here, before it counts as one. If this
+   * fails, the question stays. Such an answer is never remembered.
+   */
   readonly apply?: () => void;
 }
 
@@ -44,6 +47,9 @@ interface Kept {
 const haste = { approvals: 3, withinMs: 60_000 };
 export const approvalWord = 'approve';
 const mostPending = 100;
+/** SECURITY: questions from sandboxes leave places for those of this machine, and one sandbox leaves places for the others. */
+const mostFromSandboxes = 50;
+const mostFromSandbox = 10;
 const mostKept = 200;
 const toldCharacters = 2000;
 /** SECURITY: each of these is judged on its own, every time. */
@@ -64,10 +70,7 @@ export class Approvals {
   /** Pending, or approved at once where that was remembered. */
   ask(question: Question): ApprovalView {
     if (this.#closed) throw new SallyportError('daemon_stopping', 'the daemon is stopping');
-    const pending = [...this.#kept.values()].filter(({ state }) => state === 'pending');
-    if (pending.length >= mostPending) {
-      throw new SallyportError('approvals_full', `${pending.length} questions wait for an answer`);
-    }
+    this.#requirePlace(question);
     const askedAt = this.#world.now();
     const kept: Kept = {
       id: `ap-${this.#world.newId()}`,
@@ -164,6 +167,17 @@ export class Approvals {
   close(): void {
     this.#closed = true;
     for (const kept of this.#kept.values()) this.#decide(kept, 'denied', 'daemon');
+  }
+
+  #requirePlace({ apply, session }: Question): void {
+    const pending = [...this.#kept.values()].filter(({ state }) => state === 'pending');
+    const inside = pending.filter(({ question }) => question.apply !== undefined);
+    const own = inside.filter(({ question }) => question.session === session);
+    const isFull =
+      pending.length >= mostPending ||
+      (apply !== undefined && (inside.length >= mostFromSandboxes || own.length >= mostFromSandbox));
+    if (!isFull) return;
+    throw new SallyportError('approvals_full', `${pending.length} questions wait for an answer`);
   }
 
   #keep(kept: Kept): void {

@@ -21,6 +21,7 @@ async function route(command: string, parts: Partial<GuardParts> = {}, timeoutMs
       ran.push({ where: 'host', limits, before: records.length });
       return run;
     },
+    isSameFolder: () => true,
     hasShell: () => true,
     otherEngine: async () => undefined,
     record: async (record) => void records.push(record),
@@ -74,6 +75,28 @@ describe('[C1] the guard', () => {
       expect(result.reason).not.toBe('');
     },
   );
+
+  test('[N5] runs nothing in a folder that was swapped while a person thought', async () => {
+    let isSameFolder = true;
+    const parts = { isSameFolder: () => isSameFolder };
+    const slowly = async () => {
+      isSameFolder = false;
+      return await yes();
+    };
+    expect((await route('rm -rf /', { ...parts, ask: yes })).ran).toHaveLength(1);
+    const { result, ran, records } = await route('rm -rf /', { ...parts, ask: slowly });
+    expect(ran).toEqual([]);
+    expect(result).toMatchObject({ status: 'rejected', reason: expect.stringContaining('another folder') });
+    expect(records).toMatchObject([{ where: 'nowhere', outcome: 'rejected' }]);
+    isSameFolder = true;
+    const confirmNoIsolation = async () => {
+      isSameFolder = false;
+      return true;
+    };
+    const alone = await route('make', { ...parts, runInSandbox: noEngine, confirmNoIsolation });
+    expect(alone.ran).toEqual([]);
+    expect(alone.result.status).toBe('rejected');
+  });
 
   test('runs what destroys in a sandbox, after a yes and not without', async () => {
     const approved = await route('rm -rf /', { ask: yes });

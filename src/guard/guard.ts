@@ -46,6 +46,8 @@ export interface GuardParts {
   /** Rejects with `engine_unreachable` and the like where there is no engine. */
   readonly runInSandbox: (command: GuardedCommand, options: SandboxRunOptions) => Promise<SandboxedRun>;
   readonly runOnHost: (command: GuardedCommand, limits: HostLimits) => Promise<HostRun>;
+  /** False: the folder is not the one in which the command was judged. */
+  readonly isSameFolder: () => boolean;
   /** Whether the shell is there whose language is judged. */
   readonly hasShell: () => boolean;
   /** Another engine than Docker that could be used: then a run without isolation is out of the question. */
@@ -111,7 +113,13 @@ class GuardedRun {
     if (ask === undefined) return `${why(this.#evaluation)}: it needs a yes, and there is nobody to ask`;
     const { approved, id, how } = await ask(this.#command, this.#evaluation);
     this.#approval = id;
-    return approved ? undefined : `${why(this.#evaluation)}: it was ${how}`;
+    return approved ? this.#swapped() : `${why(this.#evaluation)}: it was ${how}`;
+  }
+
+  /** SECURITY: while a person thinks, a sandbox that has the folder above could put another one in its place. */
+  #swapped(): string | undefined {
+    if (this.#parts.isSameFolder()) return undefined;
+    return `${why(this.#evaluation)}: another folder is in the place of the one that it was judged in`;
   }
 
   async onHost(): Promise<GuardResult> {
@@ -153,6 +161,8 @@ class GuardedRun {
     if (!(await confirmNoIsolation(this.#command, this.#evaluation))) {
       return await this.reject(`${reason}: a run without isolation was denied`);
     }
+    const swapped = this.#swapped();
+    if (swapped !== undefined) return await this.reject(swapped);
     const { timeoutMs, ...limits } = fallbackLimits;
     const asked = this.#timeoutMs === 0 ? timeoutMs : this.#timeoutMs;
     return await this.#hostRun('host without isolation', {

@@ -47,8 +47,8 @@ export const mostApprovalMs = 300_000;
 
 export const askBody = z.strictObject({
   ...guarded,
-  /** Whose "remember for this session" counts. */
-  session: z.string().min(1).max(200).default('none'),
+  /** Whose "remember for this session" counts. Absent: nothing is remembered. */
+  session: z.string().min(1).max(200).optional(),
   /** At most 300 s: nobody answered by then means no. */
   expires_in_ms: z.number().int().min(1).max(mostApprovalMs).default(mostApprovalMs),
 });

@@ -4,6 +4,7 @@
  */
 
 import { randomBytes } from 'node:crypto';
+import { realpath } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Asked, GuardParts, SandboxedRun, SandboxRunOptions } from '../guard/guard.ts';
 import type { GuardedCommand, GuardedInput } from '../guard/guarded-command.ts';
@@ -77,11 +78,13 @@ export async function guardParts(
   options: GuardOptions,
   connection: Connection = {},
 ): Promise<GuardParts> {
-  const [{ runOnHost, findShell }, { recordRun }, { readGuardEnvironment }] = await Promise.all([
-    import('../guard/host-run.ts'),
-    import('../guard/record-run.ts'),
-    import('../guard/config.ts'),
-  ]);
+  const [{ runOnHost, findShell }, { recordRun }, { readGuardEnvironment }, { folderWatch }] =
+    await Promise.all([
+      import('../guard/host-run.ts'),
+      import('../guard/record-run.ts'),
+      import('../guard/config.ts'),
+      import('../guard/folder-watch.ts'),
+    ]);
   const { variables } = readGuardEnvironment();
   const cwd = resolve(options.cwd ?? '.');
   const stateDir = connection.stateDir ?? readClientEnvironment().stateDir;
@@ -91,6 +94,7 @@ export async function guardParts(
     ...(options.ask === false ? {} : { ask: (command) => askSomebody(client, command, cwd, options) }),
     runInSandbox: (command, run) => runInSandbox(client, command, run, options),
     runOnHost: (command, limits) => runOnHost(command, { cwd, environment: variables, ...limits, ...cancel }),
+    isSameFolder: folderWatch(cwd),
     hasShell: () => findShell(variables, cwd) !== undefined,
     otherEngine: async () => undefined,
     record: (record) => recordRun(stateDir, record, (words) => postRecord(stateDir, words)),
@@ -194,9 +198,11 @@ interface Made<T> {
  */
 export async function inFolder<T>(
   spec: GuardedSpec,
-  { cwd, writableCopy }: { readonly cwd: string; readonly writableCopy: boolean },
+  { cwd: given, writableCopy }: { readonly cwd: string; readonly writableCopy: boolean },
   make: (more: AddedSpec) => Promise<T>,
 ): Promise<Made<T>> {
+  // As a mount it may have no link on the way.
+  const cwd = await realpath(given).catch(() => given);
   const dispose = async (): Promise<void> => {};
   const made = async (more: Partial<AddedSpec>, notes: readonly (string | undefined)[] = []) => {
     const { made: result, note } = await inStrictest(

@@ -334,6 +334,46 @@ describe('[C1] approving in a hurry', () => {
   });
 });
 
+describe('[N5] a question that is longer than its line in the list', () => {
+  test.runIf(withTerminal)('shows that it is, and takes a yes to all of it', async () => {
+    const { client, stateDir: own } = await testDaemon();
+    const approvals = new Approvals({ client });
+    const shared = { SALLYPORT_STATE_DIR: own };
+    await client.json('GET', '/v1/health');
+    const command = `rm -rf ./build ${'./harmless '.repeat(20)} /home`;
+    const short = 'rm -rf /home';
+    const answered = { short: '', long: '' };
+    const ask = async (text: string, answer: (id: string) => Promise<void>): Promise<string> => {
+      let work: Promise<void> = Promise.resolve();
+      const { state } = await approvals.ask(
+        { command: text },
+        {
+          pending: ({ id }) => {
+            work = answer(id);
+          },
+        },
+      );
+      await work;
+      return state;
+    };
+    answered.long = await ask(command, async (id) => {
+      const { stdout } = await sally(['approvals'], { env: shared });
+      expect(stdout).toMatch(/harmless.*… and \d+ more characters\n/);
+      const unsure = await type(atTerminal(`approve ${id}`, shared), 'Run it? [y/N] ', '');
+      expect(unsure.stdout).toContain('./harmless  /home');
+      expect(unsure.code).not.toBe(0);
+      expect((await approvals.get(id)).state).toBe('pending');
+      expect((await type(atTerminal(`approve ${id}`, shared), 'Run it? [y/N] ', 'y')).code).toBe(0);
+    });
+    // All of this one was in the list.
+    answered.short = await ask(short, async (id) => {
+      expect((await sally(['approvals'], { env: shared })).stdout).toContain(`${short}\n`);
+      expect((await atTerminal(`approve ${id}`, shared).result).code).toBe(0);
+    });
+    expect(answered).toEqual({ short: 'approved', long: 'approved' });
+  });
+});
+
 /** Where bubblewrap is installed it takes root to hide it. */
 const hasBubblewrap = existsSync('/usr/bin/bwrap');
 const hiding = hasBubblewrap

@@ -12,7 +12,7 @@ import { isSallyportError, SallyportError } from '../../protocol/errors.ts';
 import { type Approval, Approvals } from '../../sdk/approvals.ts';
 import type { DaemonClient } from '../../sdk/client.ts';
 import { readClientEnvironment } from '../../sdk/config.ts';
-import { askLine } from '../ask.ts';
+import { askLine, askYesNo } from '../ask.ts';
 import type { CliContext } from '../context.ts';
 import { engineClient, engineFolders, withEachEngine } from '../engine-clients.ts';
 import { exitCode } from '../exit-codes.ts';
@@ -61,11 +61,22 @@ export async function approvalsCommand(
       state,
       riskClass,
       ago(askedAt),
-      command.slice(0, 100),
+      listed(command),
     ]);
     for (const line of table(['ID', 'STATE', 'CLASS', 'ASKED', 'COMMAND'], rows)) print(line);
   }
   return exitCode.ok;
+}
+
+/** Of a line in the list. */
+const listedCharacters = 100;
+const isCut = (command: string): boolean => command.length > listedCharacters;
+
+/** SECURITY: what is left out shows: nobody should approve the beginning of a command for the whole of it. */
+function listed(command: string): string {
+  if (!isCut(command)) return command;
+  const left = command.length - listedCharacters;
+  return `${command.slice(0, listedCharacters)}… and ${left} more characters`;
 }
 
 export interface AnswerOptions {
@@ -86,9 +97,15 @@ export async function answerCommand(
   try {
     const approvals = new Approvals({ client });
     const approval = await approvals.get(id, signal);
-    const asksWord = decision === 'approve' && approval.needsWord && options.word === undefined && isTerminal;
-    if (asksWord) explain(approval);
+    const mayAsk = decision === 'approve' && options.word === undefined && isTerminal;
+    const asksWord = mayAsk && approval.needsWord;
+    const asksAgain = mayAsk && !asksWord && isCut(approval.command);
+    if (asksWord || asksAgain) explain(approval);
     const word = asksWord ? await askLine('Type approve to run it: ', signal) : options.word;
+    if (asksAgain && !(await askYesNo('That is all of it. Run it?', signal))) {
+      note(`${id} is not answered`);
+      return exitCode.failed;
+    }
     const answered = await approvals.answer(
       id,
       {

@@ -24,6 +24,7 @@ import type { BoxOptions } from '../options/box-options.ts';
 import { specFlags } from '../options/spec-from-options.ts';
 import { note, printJson, printOutput } from '../output.ts';
 import { SandboxCalls } from '../sandbox-calls.ts';
+import { shellSession } from '../shell-session.ts';
 import { printable } from '../table.ts';
 import { answerInPlace } from './approvals.ts';
 
@@ -95,7 +96,7 @@ async function partsOf(
   const { ask, ...common } = await guardParts(calls.client, {
     ask: mayAsk,
     signal,
-    session: `shell ${process.ppid}`,
+    session: shellSession(process.ppid),
     ...(options.approvalTimeout === undefined ? {} : { approvalTimeoutMs: options.approvalTimeout }),
     // At a terminal the question is also asked in place; whoever answers first has answered.
     onPending: (approval) =>

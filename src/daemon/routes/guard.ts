@@ -3,6 +3,7 @@
  * is done by the client, as the user that it is (decision 0014).
  */
 
+import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { readGuarded } from '../../guard/guarded-command.ts';
 import { SallyportError } from '../../protocol/errors.ts';
@@ -57,7 +58,8 @@ export const guardRoutes = [
           command: text,
           ...(body.cwd === undefined ? {} : { cwd: body.cwd }),
           evaluation,
-          session: body.session,
+          // SECURITY: clients that name none are not one session.
+          session: body.session ?? `none ${randomUUID()}`,
           expiresInMs: body.expires_in_ms,
         }),
         201,
