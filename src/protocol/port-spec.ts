@@ -39,4 +39,7 @@ export const portSchema = z.union([z.string(), z.number()]).transform((value, co
   return z.NEVER;
 });
 
-export const portsSchema = z.array(portSchema).max(100);
+/** Of one sandbox. Each takes two listeners of the daemon. */
+export const mostPorts = 100;
+
+export const portsSchema = z.array(portSchema).max(mostPorts);

@@ -8,7 +8,7 @@ import type { Socket } from 'node:net';
 import { type Duplex, pipeline } from 'node:stream';
 import { SallyportError } from '../protocol/errors.ts';
 import type { EventDraft } from '../protocol/events.ts';
-import { type PortSpec, writePort } from '../protocol/port-spec.ts';
+import { mostPorts, type PortSpec, writePort } from '../protocol/port-spec.ts';
 import type { PortView } from '../protocol/views.ts';
 import { addressesOf, type BoundPort, bindPort, type PublishedPort } from './bound-port.ts';
 import type { SandboxRecord } from './records.ts';
@@ -69,6 +69,7 @@ export class PublishedPorts {
   async publish(spec: PortSpec): Promise<PortView> {
     const bound = await bindPort(spec);
     try {
+      this.#requirePlace();
       this.#host.note({ ports: [...this.#wanted, bound.port] });
     } catch (error) {
       bound.close();
@@ -80,6 +81,16 @@ export class PublishedPorts {
     const view = this.views.find((port) => port.host === host);
     if (view === undefined) throw new RangeError('a port that was published is not there');
     return view;
+  }
+
+  /** SECURITY: a model may publish ports of its sandbox, and must not take every descriptor of the daemon. */
+  #requirePlace(): void {
+    if (this.#wanted.length < mostPorts) return;
+    const { name } = this.#host.record();
+    throw new SallyportError('refused_by_policy', `sandbox ${name} publishes ${mostPorts} ports already`, {
+      details: { sandbox: name, limit: mostPorts },
+      advice: `Take one back first: \`sally ports ${name} --unpublish PORT\`.`,
+    });
   }
 
   /** Whoever is connected is cut off. */
