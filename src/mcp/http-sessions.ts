@@ -153,6 +153,8 @@ export class HttpSessions {
 
   #open(key: string, serve: (boxes: McpBoxes) => Server): Session {
     const { maxSessions, now } = this.#options;
+    // It may have been revoked since the request was looked at.
+    if (this.#closed) throw new SallyportError('unauthenticated', 'the token is missing or wrong');
     if (this.#sessions.size >= maxSessions) {
       throw new SallyportError('mcp_sessions_full', `${maxSessions} clients are connected already`, {
         details: { most: maxSessions },

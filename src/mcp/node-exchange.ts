@@ -2,10 +2,13 @@
 
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { isDeeperThan } from '../lib/json-depth.ts';
+import { SallyportError } from '../protocol/errors.ts';
 import type { HttpAsk } from './http-sessions.ts';
 
 /** A file that a model writes is in one message. */
 const mostBodyBytes = 16 * 2 ** 20;
+const deepestMessage = 100;
 const streamType = 'text/event-stream';
 const messageHead = Buffer.from('event: message\ndata: ');
 
@@ -24,6 +27,11 @@ export async function webRequest(
   });
   const { method = 'GET', headers } = request;
   const hasBody = method !== 'GET' && method !== 'HEAD' && body.length > 0;
+  // SECURITY: the loop of the whole daemon waits while a message is parsed.
+  if (hasBody && isDeeperThan(deepestMessage, body))
+    throw new SallyportError('request_invalid', 'the message is nested too deeply', {
+      details: { limit: deepestMessage },
+    });
   const parsed = hasBody ? parse(body) : undefined;
   return {
     request: new Request(`http://${headers.host ?? 'localhost'}${request.url ?? '/'}`, {

@@ -32,6 +32,7 @@ describe('what a model may ask for', () => {
     { pids: 513 },
     { image: 'base:2' },
     { image: '' },
+    { name: 'mine' },
   ])('is refused: %j', (request) => {
     expect(() => specFor(rules, request)).toThrow(/is refused/);
   });

@@ -25,7 +25,11 @@ export interface SandboxRequest {
 }
 
 export function specFor(rules: McpRules, request: SandboxRequest): SpecInput {
-  const { name: _, ...human } = rules.spec;
+  const { name: own, ...human } = rules.spec;
+  if (own !== undefined && request.name === own) {
+    const advice = 'Leave the sandbox out to use that one, or choose another name.';
+    throw refused('name', own, "it is that of the user's own sandbox", advice);
+  }
   const limits = limitsFor(rules.spec.limits ?? {}, request, profiles[human.profile ?? 'standard']);
   return {
     ...human,
