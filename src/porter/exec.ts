@@ -118,6 +118,12 @@ export class Exec implements StreamOwner {
     return Math.max(0, this.#stdinSent - (this.#inputWindow - this.#stdinCredit));
   }
 
+  /** Whether all that came is in the sink. While it is not, porter may have to wait before it can say more. */
+  get isStored(): boolean {
+    const { stdout, stderr } = this.#channels;
+    return stdout.stored === stdout.next && stderr.stored === stderr.next;
+  }
+
   /** Resolves when the sandbox has taken the bytes; what a program that ended does not read is dropped. */
   async write(data: Buffer): Promise<void> {
     const sent = this.#stdinTail.then(() => this.#send(data));
@@ -131,6 +137,10 @@ export class Exec implements StreamOwner {
         await new Promise<void>((resolve) => {
           this.#stdinWake = resolve;
         });
+        continue;
+      }
+      if (!this.#link.hasRoom) {
+        await this.#link.room();
         continue;
       }
       const part = data.subarray(offset, offset + Math.min(this.#stdinCredit, stdinStepBytes));

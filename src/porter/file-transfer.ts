@@ -11,6 +11,12 @@ export interface DirectoryEntry {
   readonly name: Buffer;
 }
 
+const notNames: ReadonlySet<string> = new Set(['', '.', '..']);
+
+function isName(bytes: Buffer): boolean {
+  return !bytes.includes('/') && !bytes.includes(0) && !notNames.has(bytes.toString('latin1'));
+}
+
 export const pageEntries = 1024;
 const maxNameBytes = 255;
 
@@ -18,13 +24,17 @@ export function refuse(reason: string): never {
   throw violation(reason);
 }
 
-export async function readPage(stream: FileStream): Promise<readonly DirectoryEntry[]> {
+/** `after`: the last name of the page before. Names come in the order of their bytes, so that a listing goes on and has an end. */
+export async function readPage(stream: FileStream, after: Buffer): Promise<readonly DirectoryEntry[]> {
   const decoder = new RecordDecoder(maxNameBytes);
   const page: DirectoryEntry[] = [];
+  let last = after;
   for await (const chunk of stream.data()) {
     stream.trust(() => {
       for (const { kind, bytes } of decoder.push(chunk)) {
-        if (bytes.length === 0 || bytes.includes('/') || bytes.includes(0)) refuse('a name that is none');
+        if (!isName(bytes)) refuse('a name that is none');
+        if (Buffer.compare(bytes, last) <= 0) refuse('a listing in no order');
+        last = bytes;
         if (page.push({ kind: readKind(kind), name: bytes }) > pageEntries) refuse('a page that is too long');
       }
     });

@@ -13,7 +13,7 @@ import { type DirectoryEntry, feed, pageEntries, readPage, refuse } from './file
 import { PayloadWriter } from './payload.ts';
 import { RecordDecoder } from './record-decoder.ts';
 import { type FileStat, readStat } from './stat-record.ts';
-import { TreeDecoder } from './tree-records.ts';
+import { mostTreeEntries, TreeDecoder } from './tree-records.ts';
 import { decodeTree, encodeTree, type TreeEntry, type TreeSource } from './tree-stream.ts';
 
 export interface FileOptions {
@@ -67,14 +67,21 @@ export class Files {
   }
 
   /** In the order of the names' bytes, asked for page by page: of a directory that changes meanwhile, each page as it is then. */
-  async *list(path: SandboxPath, options: FileOptions = {}): AsyncGenerator<DirectoryEntry> {
+  async *list(
+    path: SandboxPath,
+    options: FileOptions & { readonly most?: number } = {},
+  ): AsyncGenerator<DirectoryEntry> {
     const subject = { operation: 'list', path };
+    const { most = mostTreeEntries } = options;
+    let count = 0;
     for (let after: Buffer = Buffer.alloc(0), more = true; more; ) {
       const fields = new PayloadWriter().bytes(path).u32(pageEntries).bytes(after);
       const stream = await this.#operations.start(operation.list, subject, fields, options);
-      const page = await readPage(stream);
+      const page = await readPage(stream, after);
       const result = await stream.result;
       more = stream.trust(() => result.u32()) === 1;
+      count += page.length;
+      if (count > most) throw tooMany(path, most);
       yield* page;
       const last = page.at(-1);
       if (last === undefined) return;
@@ -268,6 +275,15 @@ export class Files {
     await stream.result;
     return stream;
   }
+}
+
+/** Whoever asked may keep all of them. */
+function tooMany(path: SandboxPath, most: number): SallyportError {
+  const shown = showPath(path);
+  return new SallyportError('file_invalid', `list ${shown}: it has more than ${most} entries`, {
+    details: { path: shown, operation: 'list', most },
+    advice: 'List it inside: `sally exec <name> -- find <path>`.',
+  });
 }
 
 function writeFlags({ how = 'replace', mustExist = false, mode }: WriteOptions): number {

@@ -12,6 +12,10 @@ const borrowsBit = 2n;
 export const connectionWindow = 512 * 1024;
 export const streamWindow = 256 * 1024;
 const maxBuildIdCharacters = 64;
+/** From here on numbers of streams are porter's. */
+export const firstPorterStream = 2 ** 31;
+/** So many numbers are left to a host, or there is something wrong with the porter: an exec takes one. */
+const fewestStreams = 2 ** 24;
 
 export interface PorterWelcome {
   readonly major: number;
@@ -52,10 +56,20 @@ export function readWelcome(payload: PayloadReader): PorterWelcome {
   const inputWindow = payload.u32();
   const highestStream = payload.u32();
   payload.done();
-  if (inputWindow === 0 || inputWindow > 2 ** 24 || highestStream >= 2 ** 31) {
+  if (inputWindow === 0 || highestStream > firstPorterStream - fewestStreams) {
     throw new SallyportError('porter_protocol', 'the sandbox greeted with impossible numbers');
   }
-  return { major, minor, hasTreeLimits, borrows, buildId, pid, inputWindow, highestStream };
+  return {
+    major,
+    minor,
+    hasTreeLimits,
+    borrows,
+    buildId,
+    pid,
+    // SECURITY: what a stream may have under way is held here until porter reads it.
+    inputWindow: Math.min(inputWindow, streamWindow),
+    highestStream,
+  };
 }
 
 const refusedStaleEpoch = 5;

@@ -21,6 +21,22 @@ const nothing = Buffer.alloc(0);
 /** porter keeps 256 execs that no host has let go of. */
 const mostByTheWay = 32;
 const momentMs = 20;
+/** For what porter answers at once. It is longer than that only in a box that is paused, or does not want to. */
+const answerMs = 20_000;
+/** Input of all streams together waits until less than this is unsent. */
+const roomBytes = 4 * 2 ** 20;
+/**
+ * SECURITY: a porter that makes the host answer and reads no answer would fill its memory. In pieces, because each costs some hundred
+ * bytes whatever its length.
+ */
+const mostUnsentAnswers = 16_384;
+/** Sent because of what porter sent. All are small but the answers to questions, of which few wait at a time. */
+const answers: ReadonlySet<number> = new Set([
+  frameType.credit,
+  frameType.ack,
+  frameType.reset,
+  frameType.answer,
+]);
 
 export interface LinkOptions {
   /** Must be higher than that of any host before; `stale_epoch` in the refusal's details says how high. */
@@ -62,6 +78,9 @@ export class PorterLink {
   readonly #pings = new Map<number, Deferred<void>>();
   /** Arrived on any stream and not yet given back. */
   #underWay = 0;
+  #unsentAnswers = 0;
+  /** Wait until what was sent is on its way. */
+  #forRoom: Array<() => void> = [];
   /** Encoded, for the next write. */
   #byTheWay: Buffer[] = [];
   #later: NodeJS.Timeout | undefined;
@@ -81,6 +100,7 @@ export class PorterLink {
     stream.on('error', (error) => this.#end(gone(error)));
     stream.on('end', () => this.#end(gone()));
     stream.on('close', () => this.#end(gone()));
+    stream.on('drain', () => this.#wakeForRoom());
   }
 
   static async open(
@@ -108,8 +128,11 @@ export class PorterLink {
     return this.#failure;
   }
 
+  /** SECURITY: never in the place of another one, who would not hear of the end of the link. */
   own(stream: number, owner: StreamOwner): void {
-    this.#owners.set(stream, owner);
+    if (this.#owners.has(stream)) this.fail(violation(`stream ${stream} is in use`));
+    if (this.#failure === undefined) this.#owners.set(stream, owner);
+    else owner.fail(this.#failure);
   }
 
   owners(): readonly StreamOwner[] {
@@ -141,6 +164,21 @@ export class PorterLink {
     }
   }
 
+  /** Whether input may be sent: a porter that is paused, or does not read, gets no more for the moment. */
+  get hasRoom(): boolean {
+    return this.#stream.writableLength < roomBytes;
+  }
+
+  /** Called once, when there is room, or when the link has ended. */
+  whenRoom(wake: () => void): void {
+    if (this.#failure === undefined) this.#forRoom.push(wake);
+    else wake();
+  }
+
+  async room(): Promise<void> {
+    if (!this.hasRoom) await new Promise<void>((resolve) => this.whenRoom(resolve));
+  }
+
   /** Data on any stream counts against one window of the whole connection. */
   arrived(bytes: number): void {
     this.#underWay += bytes;
@@ -163,6 +201,22 @@ export class PorterLink {
     await answered.promise;
   }
 
+  /** SECURITY: of what a sandbox is asked on the way to a connection; a host that waited for ever could not stop it. */
+  async answered<T>(answer: Promise<T>): Promise<T> {
+    const limit = deadline(answerMs);
+    limit.signal.addEventListener('abort', () =>
+      this.fail(new SallyportError('porter_gone', `porter did not answer within ${answerMs} ms`)),
+    );
+    const failure = this.closed.then((error) => {
+      throw error;
+    });
+    try {
+      return await Promise.race([answer, failure]);
+    } finally {
+      limit.dispose();
+    }
+  }
+
   close(): void {
     this.#flush();
     this.fail(new SallyportError('porter_gone', 'the connection to the sandbox was closed'));
@@ -178,14 +232,31 @@ export class PorterLink {
     this.#owners.clear();
     for (const { reject } of this.#pings.values()) reject(error);
     this.#pings.clear();
+    this.#wakeForRoom();
     this.#closed.resolve(error);
+  }
+
+  #wakeForRoom(): void {
+    const waiting = this.#forRoom;
+    this.#forRoom = [];
+    for (const wake of waiting) wake();
   }
 
   #write(frame: Omit<Frame, 'epoch'>): void {
     if (this.#failure !== undefined) return;
     const bytes = encodeFrame({ ...frame, epoch: this.#epoch });
-    if (this.#byTheWay.length === 0) this.#stream.write(bytes);
-    else this.#flush(bytes);
+    const isAnswer = answers.has(frame.type);
+    if (this.#byTheWay.length > 0) this.#flush(bytes);
+    else if (isAnswer) this.#writeAnswer(bytes);
+    else this.#stream.write(bytes);
+  }
+
+  #writeAnswer(bytes: Buffer): void {
+    this.#unsentAnswers++;
+    this.#stream.write(bytes, () => {
+      this.#unsentAnswers--;
+    });
+    if (this.#unsentAnswers > mostUnsentAnswers) this.fail(violation('it does not read what it is answered'));
   }
 
   #flush(...more: readonly Buffer[]): void {
@@ -193,7 +264,8 @@ export class PorterLink {
     this.#later = undefined;
     const frames = [...this.#byTheWay, ...more];
     this.#byTheWay = [];
-    if (this.#failure === undefined && frames.length > 0) this.#stream.write(Buffer.concat(frames));
+    // What goes by the way is an answer.
+    if (this.#failure === undefined && frames.length > 0) this.#writeAnswer(Buffer.concat(frames));
   }
 
   /** Stops where its share of the loop is used up, and goes on when the others had their turn. */
@@ -239,7 +311,11 @@ export class PorterLink {
     if (frame.type < 0x80 && frame.type !== frameType.credit)
       throw violation(`frame ${frame.type} is the host's`);
     if (frame.more) throw violation('a long message');
-    if (frame.type === frameType.refused) throw readRefusal(new PayloadReader(frame.payload));
+    if (frame.type === frameType.refused) {
+      throw this.#greeted
+        ? violation('a refusal after the welcome')
+        : readRefusal(new PayloadReader(frame.payload));
+    }
     if (frame.epoch !== this.#epoch) throw violation(`epoch ${frame.epoch} instead of ${this.#epoch}`);
     if (!this.#greeted) {
       if (frame.type !== frameType.welcome) throw violation('no greeting');

@@ -4,6 +4,7 @@ import { deferred } from '../lib/deferred.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import type { OnQuestion } from './dns-questions.ts';
 import { frameType } from './frame.ts';
+import { firstPorterStream } from './greeting.ts';
 import { type PorterLink, type StreamOwner, violation } from './link.ts';
 import { PayloadReader } from './payload.ts';
 import { targetKind } from './socket-target.ts';
@@ -132,5 +133,14 @@ export function readListeners(payload: PayloadReader): readonly KnownListener[] 
     list.push({ stream, kind: kind === 1 ? 'tcp' : kind === 2 ? 'path' : 'dns', address, port });
   }
   payload.done();
+  requireHostStreams(list);
   return list;
+}
+
+/** What an earlier host asked for has a number that a host gives, and each its own. */
+export function requireHostStreams(list: readonly { readonly stream: number }[]): void {
+  const streams = new Set(list.map(({ stream }) => stream));
+  if (streams.size < list.length) throw violation('a stream that is listed twice');
+  for (const stream of streams)
+    if (stream === 0 || stream >= firstPorterStream) throw violation(`a list with stream ${stream}`);
 }

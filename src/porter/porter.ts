@@ -10,7 +10,7 @@ import { type Frame, frameType } from './frame.ts';
 import type { PorterWelcome } from './greeting.ts';
 import { type LinkOptions, PorterLink, type PorterNotice, violation } from './link.ts';
 import { ListedCredit } from './listed-credit.ts';
-import { type KnownListener, Listener, type OnConnection } from './listener.ts';
+import { type KnownListener, Listener, type OnConnection, requireHostStreams } from './listener.ts';
 import type { OutputSink } from './output-sink.ts';
 import { PayloadReader, PayloadWriter } from './payload.ts';
 import type { SocketTarget, TcpTarget } from './socket-target.ts';
@@ -87,6 +87,11 @@ export class Porter {
     return this.#nextStream++;
   }
 
+  /** A number that an earlier host has used is not given again, whatever the greeting said. */
+  #keepClear(stream: number): void {
+    this.#nextStream = Math.max(this.#nextStream, stream + 1);
+  }
+
   /** Starts a program, or finds it if this number was asked for before. Throws `exec_invalid` for what no program can be given. */
   exec(request: ExecRequest, sink: OutputSink, stream: number = this.reserveStream()): Exec {
     const message = encodeExec(request);
@@ -102,6 +107,7 @@ export class Porter {
 
   /** Goes on with an exec of an earlier host: `from` is how much of each channel is safely stored. */
   resume(known: KnownExec, from: Offsets, sink: OutputSink): Exec {
+    this.#keepClear(known.stream);
     const { inputWindow } = this.welcome;
     const exec = new Exec(known.stream, this.#link, sink, {
       from,
@@ -120,10 +126,7 @@ export class Porter {
     const answer = deferred<readonly KnownExec[]>();
     this.#lists.push(answer.resolve);
     this.#link.send(frameType.execs, 0);
-    const failure = this.#link.closed.then((error) => {
-      throw error;
-    });
-    return await Promise.race([answer.promise, failure]);
+    return await this.#link.answered(answer.promise);
   }
 
   /** A connection to something that listens inside. */
@@ -148,18 +151,18 @@ export class Porter {
 
   /** Goes on with a listener of an earlier host. */
   resumeListener(known: KnownListener, onConnection: OnConnection): Listener {
+    this.#keepClear(known.stream);
     return this.#tunnels.resume(known, { onConnection });
   }
 
   resumeDns(known: KnownListener, onQuestion: OnQuestion): Listener {
+    this.#keepClear(known.stream);
     return this.#tunnels.resume(known, { onQuestion });
   }
 
   #adopt(exec: Exec): boolean {
-    const { failure } = this.#link;
-    if (failure !== undefined) exec.fail(failure);
-    else this.#link.own(exec.stream, exec);
-    return failure === undefined;
+    this.#link.own(exec.stream, exec);
+    return this.#link.failure === undefined;
   }
 
   #onUnowned(frame: Frame): void {
@@ -203,5 +206,6 @@ function readList(payload: PayloadReader): readonly KnownExec[] {
     });
   }
   payload.done();
+  requireHostStreams(list);
   return list;
 }

@@ -29,6 +29,10 @@ export class StreamInput {
         });
         continue;
       }
+      if (!this.#link.hasRoom) {
+        await this.#link.room();
+        continue;
+      }
       const part = data.subarray(offset, offset + Math.min(this.#credit, stepBytes));
       this.#credit -= part.length;
       offset += part.length;

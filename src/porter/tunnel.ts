@@ -46,6 +46,7 @@ export class Tunnel extends Duplex implements StreamOwner {
   #inputCredit: number;
   #unsent: { readonly data: Buffer; readonly done: () => void } | undefined;
   #wanted = false;
+  #awaitsRoom = false;
   #endReceived = false;
   #endSent = false;
   #resetSent = false;
@@ -192,6 +193,10 @@ export class Tunnel extends Duplex implements StreamOwner {
 
   #send(): void {
     while (this.#unsent !== undefined && this.#inputCredit > 0) {
+      if (!this.#state.link.hasRoom) {
+        this.#awaitRoom();
+        return;
+      }
       const { data, done } = this.#unsent;
       const part = data.subarray(0, Math.min(this.#inputCredit, frameBytes));
       this.#inputCredit -= part.length;
@@ -202,6 +207,15 @@ export class Tunnel extends Duplex implements StreamOwner {
       this.#unsent = part.length < data.length ? { data: data.subarray(part.length), done } : undefined;
       if (this.#unsent === undefined) done();
     }
+  }
+
+  #awaitRoom(): void {
+    if (this.#awaitsRoom) return;
+    this.#awaitsRoom = true;
+    this.#state.link.whenRoom(() => {
+      this.#awaitsRoom = false;
+      this.#send();
+    });
   }
 
   #onReset(errno: number): void {

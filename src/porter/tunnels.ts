@@ -8,6 +8,7 @@ import { deferred } from '../lib/deferred.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import { DnsQuestions, type OnQuestion } from './dns-questions.ts';
 import { type Frame, frameType } from './frame.ts';
+import { firstPorterStream } from './greeting.ts';
 import { type PorterLink, violation } from './link.ts';
 import { type KnownListener, Listener, type OnConnection, type Receiver, readListeners } from './listener.ts';
 import { PayloadReader } from './payload.ts';
@@ -33,7 +34,7 @@ export class Tunnels {
   readonly #listeners = new Map<number, Listener | undefined>();
   readonly #lists: Array<(list: readonly KnownListener[]) => void> = [];
   #accepted = 0;
-  #lastPorterStream = 2 ** 31 - 1;
+  #lastPorterStream = firstPorterStream - 1;
 
   constructor(link: PorterLink, inputWindow: number, reserveStream: () => number) {
     this.#link = link;
@@ -77,10 +78,7 @@ export class Tunnels {
     const answer = deferred<readonly KnownListener[]>();
     this.#lists.push(answer.resolve);
     this.#link.send(frameType.listeners, 0);
-    const failure = this.#link.closed.then((error) => {
-      throw error;
-    });
-    return await Promise.race([answer.promise, failure]);
+    return await this.#link.answered(answer.promise);
   }
 
   resume(known: KnownListener, receiver: Receiver): Listener {
@@ -129,7 +127,7 @@ export class Tunnels {
     const [address, port] = 'path' in target ? [target.path, 0] : [target.host, target.port];
     const listener = this.#adopt({ stream: this.#reserveStream(), address, port }, receiver);
     this.#link.send(frameType.listen, listener.stream, payload);
-    await listener.listening;
+    await this.#link.answered(listener.listening);
     return listener;
   }
 
@@ -138,10 +136,6 @@ export class Tunnels {
     receiver: Receiver,
   ): Listener {
     const listener = new Listener(this.#link, place, receiver, () => this.#listeners.delete(place.stream));
-    if (this.#link.failure !== undefined) {
-      listener.fail(this.#link.failure);
-      return listener;
-    }
     this.#listeners.set(listener.stream, listener);
     this.#link.own(listener.stream, listener);
     return listener;
