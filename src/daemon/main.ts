@@ -78,6 +78,7 @@ import { Previews } from './previews/previews.ts';
 
 /** A client that lost its daemon has so long to come back before its command is killed. */
 const clientAbsenceMs = 10_000;
+const overduePatienceMs = 60_000;
 
 interface Arguments {
   readonly listen?: ListenAddress;
@@ -223,6 +224,7 @@ async function construct(config: DaemonConfig, home: EngineHome, log: Logger, st
       sshAgent: { path: sshAgentPath, uid },
       firstLiveNote: () => firstLiveNote(shared, setup),
       clientAbsenceMs,
+      overduePatienceMs,
       report: (what, error) => log.error(`could not ${what}`, { error }),
     },
     {

@@ -17,6 +17,7 @@ import { capturedView, captureLimitBytes } from './captured-output.ts';
 import { describeEnd, endedEvent, failure, notStarted } from './exec-ending.ts';
 import { execView } from './exec-view.ts';
 import { InputRelay } from './input-relay.ts';
+import { Overdue } from './overdue.ts';
 import type { AuditLine, ExecLog, SandboxStore } from './ports.ts';
 import { Presence } from './presence.ts';
 import type { ExecRecord } from './records.ts';
@@ -30,6 +31,12 @@ export interface ExecWorld {
   readonly now: () => string;
   readonly checkpoint: (name: string) => void;
   readonly clientAbsenceMs: number;
+  /** A command that did not end in time has this long besides. */
+  readonly overduePatienceMs: number;
+  /** Whether the sandbox could say now that a command ended. */
+  readonly isActive: () => boolean;
+  /** SECURITY: the sandbox does not obey, so what runs in it can only be ended from outside. */
+  readonly overdue: (error: SallyportError) => void;
   /** Whether the kernel has killed something in this sandbox for want of memory since this was last asked. */
   readonly ranOutOfMemory: () => Promise<boolean>;
   /** For the audit: the sandbox, its image and its isolation. */
@@ -46,6 +53,7 @@ export class BoxExec {
   readonly #ended = deferred<void>();
   readonly #input = new InputRelay();
   readonly #presence: Presence;
+  readonly #overdue: Overdue;
   #record: ExecRecord;
   #exec: Exec | undefined;
   #log: Promise<ExecLog> | undefined;
@@ -65,6 +73,15 @@ export class BoxExec {
     this.#record = record;
     this.#presence = new Presence(world.clientAbsenceMs, () => {
       if (!this.#record.background) void this.kill(graceMs);
+    });
+    this.#overdue = new Overdue({
+      // A reader that does not read holds up the word of its end as well.
+      isActive: () => world.isActive() && this.#exec?.isStored !== false,
+      patienceMs: world.overduePatienceMs,
+      onOverdue: () =>
+        world.overdue(
+          new SallyportError('porter_protocol', `the sandbox did not end ${record.argv[0] ?? ''} in time`),
+        ),
     });
     if (record.state === 'running') return;
     this.#known.resolve(record);
@@ -124,6 +141,7 @@ export class BoxExec {
       background: this.#record.background,
     });
     const exec = porter.exec(request, this.#sink(), this.stream);
+    this.#allow();
     checkpoint('exec.sent');
     this.#input.begin(exec);
     this.#follow(exec);
@@ -137,6 +155,7 @@ export class BoxExec {
     // read may hold it up, and with it everybody who waits for this connection.
     const { stdout, stderr } = log.stored;
     const exec = porter.resume(known, { stdout, stderr }, this.#sink());
+    this.#allow();
     this.#input.resume(exec, known.inputBytes);
     this.#follow(exec);
     for (const what of this.#untold.splice(0)) what(exec);
@@ -173,6 +192,11 @@ export class BoxExec {
     this.readerCame();
     await this.#lastWrite;
     await this.#conclude({ state: 'lost', ...failure(error) }, error.message);
+  }
+
+  #allow(): void {
+    const { endsWithinMs } = this.#record;
+    if (endsWithinMs !== undefined) this.#overdue.allow(endsWithinMs);
   }
 
   async log(): Promise<ExecLog> {
@@ -242,6 +266,7 @@ export class BoxExec {
     if (!this.running) return;
     this.#killAfterMs = afterMs;
     this.#exec?.kill(afterMs);
+    this.#overdue.allow(afterMs);
     await this.ended;
   }
 
@@ -354,6 +379,7 @@ export class BoxExec {
     checkpoint('exec.recorded-end');
     this.readerCame();
     this.#presence.end();
+    this.#overdue.end();
     this.#ended.resolve();
     this.#world.changed(this);
     return isWritten;

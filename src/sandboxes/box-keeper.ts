@@ -4,6 +4,7 @@
  * It asks nobody whether it may, and it knows no queue: whoever calls makes sure that one call is over before the next.
  */
 
+import { unlessAborted } from '../lib/unless-aborted.ts';
 import { noticeKind } from '../porter/link.ts';
 import { gateFolder } from '../protocol/box.ts';
 import { SallyportError } from '../protocol/errors.ts';
@@ -178,8 +179,10 @@ export class BoxKeeper {
     const { gate } = this;
     const porter = await this.#link?.porter();
     if (porter === undefined || gate === undefined) return;
-    const gateEnv = await gate.prepare(porter, `${plan.user.home}/${gateFolder}`, this.#parts.signal);
-    this.#parts.keeper.note({ gateEnv });
+    // A box that ran before may not answer, and a removal must not wait for it.
+    const { signal } = this.#parts;
+    const preparing = gate.prepare(porter, `${plan.user.home}/${gateFolder}`, signal);
+    this.#parts.keeper.note({ gateEnv: await unlessAborted(preparing, signal) });
     await gate.probe(porter);
   }
 
@@ -198,8 +201,14 @@ export class BoxKeeper {
 
   async connect(): Promise<void> {
     const link = this.#newLink(this.boxId());
-    await link.connect(this.#parts.signal);
+    // Before it is there: it may be lost as soon as it is, and then nobody may think that it is not ours.
     this.#link = link;
+    try {
+      await link.connect(this.#parts.signal);
+    } catch (error) {
+      if (this.#link === link) this.#link = undefined;
+      throw error;
+    }
   }
 
   async stop(why: string | undefined, graceMs: number): Promise<void> {

@@ -14,6 +14,10 @@ import type { BoxDoor, BoxEngine } from './ports.ts';
 const helloTimeoutMs = 20_000;
 const reconnectPausesMs = [0, 100, 500, 2000, 5000];
 const mostNonsense = 3;
+/** A connection that was lost before this counts as a failed one: the next waits longer. */
+const steadyMs = 10_000;
+/** A stop does not wait longer for a move to a relay: the sandbox may never let it come to an end. */
+const stayMs = 10_000;
 /** Most boxes are over by then. */
 const settleAfterMs = 1000;
 const answerMs = 500;
@@ -42,6 +46,11 @@ export class BoxLink {
   #settling: NodeJS.Timeout | undefined;
   /** While it leaves the attached stream; never rejects. */
   #moving: Promise<void> | undefined;
+  /** Has greeted, and is not the connection yet. */
+  #opening: Porter | undefined;
+  #openedMs = 0;
+  /** Connections in a row that were lost at once. */
+  #shortLived = 0;
 
   constructor(engine: BoxEngine, host: LinkHost) {
     this.#engine = engine;
@@ -93,6 +102,11 @@ export class BoxLink {
     }
   }
 
+  /** It has a connection, or loses every one that it is given. */
+  get isReached(): boolean {
+    return this.#current !== undefined || this.#shortLived > 0;
+  }
+
   /** The connection if there is one right now. */
   get current(): Porter | undefined {
     return this.#current;
@@ -128,10 +142,10 @@ export class BoxLink {
     if (!this.#closed && this.#attached) await this.#moveNow();
   }
 
-  /** Resolves when the connection is one that stays as long as the box does. */
+  /** Resolves when the connection is one that stays as long as the box does, or will not be one soon. */
   async stay(): Promise<void> {
     clearTimeout(this.#settling);
-    await this.#moving;
+    await Promise.race([this.#moving, later(stayMs)]);
     clearTimeout(this.#settling);
   }
 
@@ -163,6 +177,7 @@ export class BoxLink {
   close(): void {
     this.#closed = true;
     clearTimeout(this.#settling);
+    this.#opening?.close();
     this.#current?.close();
     this.#current = undefined;
     this.#porter.reject(new SallyportError('porter_gone', 'the connection to the sandbox was closed'));
@@ -218,17 +233,24 @@ export class BoxLink {
       timeoutMs: helloTimeoutMs,
       ...(signal === undefined ? {} : { signal }),
     });
+    const giveUp = (): void => porter.close();
+    this.#opening = porter;
+    signal?.addEventListener('abort', giveUp, { once: true });
     try {
       await this.#host.connected(porter);
     } catch (error) {
       porter.close();
       throw error;
+    } finally {
+      this.#opening = undefined;
+      signal?.removeEventListener('abort', giveUp);
     }
     if (this.#closed) {
       porter.close();
       throw new SallyportError('porter_gone', 'the connection to the sandbox was closed');
     }
     this.#current = porter;
+    this.#openedMs = performance.now();
     this.#porter.resolve(porter);
     void porter.closed.then((error) => this.#onClosed(porter, error));
   }
@@ -236,7 +258,9 @@ export class BoxLink {
   #onClosed(porter: Porter, error: SallyportError): void {
     if (this.#closed || this.#current !== porter) return;
     this.#forgetCurrent();
-    if (error.code === 'porter_gone') void this.#reconnect(error);
+    this.#shortLived = performance.now() - this.#openedMs < steadyMs ? this.#shortLived + 1 : 0;
+    // No other host has the token: one that is said to have taken over is as good as a lost connection.
+    if (error.code === 'porter_gone' || error.code === 'porter_superseded') void this.#reconnect(error);
     else this.#giveUp(error);
   }
 
@@ -252,7 +276,7 @@ export class BoxLink {
   async #reconnect(first: SallyportError): Promise<void> {
     let last = first;
     let nonsense = 0;
-    for (const pauseMs of reconnectPausesMs) {
+    for (const pauseMs of this.#pauses()) {
       if (pauseMs > 0) await later(pauseMs);
       if (this.#closed) return;
       try {
@@ -271,6 +295,14 @@ export class BoxLink {
       }
     }
     this.#giveUp(last);
+  }
+
+  /** Longer where the sandbox takes connections and loses them again: each costs the engine a process. */
+  #pauses(): readonly number[] {
+    const last = reconnectPausesMs.length - 1;
+    return reconnectPausesMs.map(
+      (pauseMs, index) => reconnectPausesMs[Math.min(last, index + this.#shortLived)] ?? pauseMs,
+    );
   }
 
   #giveUp(error: SallyportError): void {

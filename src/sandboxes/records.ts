@@ -83,6 +83,8 @@ export interface ExecRecord {
   readonly main: boolean;
   readonly reason: string;
   readonly startedAt: string;
+  /** Its deadline and grace: porter has ended it by then. Absent: it has none. */
+  readonly endsWithinMs?: number;
   readonly state: ExecState;
   readonly pid?: number;
   readonly endedAt?: string;

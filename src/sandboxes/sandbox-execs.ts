@@ -69,6 +69,7 @@ export class SandboxExecs {
       main: how.main === true,
       reason: body.reason ?? '',
       startedAt: this.#world.now(),
+      ...(body.timeout_ms === 0 ? {} : { endsWithinMs: body.timeout_ms + body.grace_ms }),
       state: 'running',
       stdoutBytes: 0,
       stderrBytes: 0,

@@ -101,6 +101,9 @@ export class Sandbox {
         now: world.now,
         checkpoint: world.checkpoint,
         clientAbsenceMs: world.clientAbsenceMs,
+        overduePatienceMs: world.overduePatienceMs,
+        isActive: () => this.state === 'READY' && this.#box.link?.isReached === true,
+        overdue: (error) => this.#background('stop a sandbox that does not obey', this.#onLost(error)),
         ranOutOfMemory: () =>
           this.#memory.since(async () => (await this.#box.link?.answering(probeTimeoutMs))?.files),
         where: `${isolation.engine} ${isolation.runtime} ${plan.profile} ${image}`,

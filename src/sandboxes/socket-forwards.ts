@@ -18,6 +18,8 @@ import type { SandboxRecord } from './records.ts';
 export const agentSocketInside = '/tmp/.sallyport-ssh-agent';
 
 const mostConnections = 32;
+/** A connection to the sandbox waits for this. */
+const answerMs = 20_000;
 
 export interface ForwardHost {
   readonly record: () => Pick<SandboxRecord, 'plan'>;
@@ -62,7 +64,7 @@ export class SocketForwards {
       return;
     }
     await porter.listen({ path: agentSocketInside }, take);
-    await porter.files.chmod(agentSocketInside, 0o600);
+    await porter.files.chmod(agentSocketInside, 0o600, { signal: AbortSignal.timeout(answerMs) });
   }
 
   async #forward(tunnel: Tunnel): Promise<void> {

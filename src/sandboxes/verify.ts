@@ -3,9 +3,10 @@
  * porter prints its own files, run as every command of the sandbox is run.
  */
 
+import { unlessAborted } from '../lib/unless-aborted.ts';
 import type { Porter } from '../porter/porter.ts';
 import { porterMount, porterPath } from '../protocol/box.ts';
-import { SallyportError } from '../protocol/errors.ts';
+import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import type { VerifyView, WorkspaceScanView } from '../protocol/views.ts';
 import { asShown, type Expectation, expectations, forgetsRootAtStop, type Shown } from './expectations.ts';
 import { type PinnedSources, shownOfMounts } from './pinned-sources.ts';
@@ -38,6 +39,8 @@ const rootIsForgotten = {
 };
 const mostShownBytes = 1024 * 1024;
 const deadlineMs = 10_000;
+/** Of this side, where porter does not keep to that. */
+const patienceMs = 20_000;
 
 /** With a gate, also what is reached by it and what is not (R9). */
 export async function verifyBox(
@@ -132,7 +135,14 @@ async function show(porter: Porter, more: readonly string[] = []): Promise<Shown
       end: () => {},
     },
   );
-  const { exitCode } = await exec.result;
+  const { exitCode } = await unlessAborted(exec.result, AbortSignal.timeout(patienceMs)).catch(
+    (cause: unknown) => {
+      if (isSallyportError(cause)) throw cause;
+      throw new SallyportError('sandbox_state', 'the sandbox did not show in time what is in force', {
+        cause,
+      });
+    },
+  );
   exec.forget();
   if (exitCode !== 0) {
     throw new SallyportError('porter_protocol', 'the sandbox did not show what is in force');

@@ -20,6 +20,8 @@ export interface SandboxWorld {
   readonly sshAgent: { readonly path: string | undefined; readonly uid: number };
   /** How long a foreground command and an ephemeral sandbox outlive their client, who may come back. */
   readonly clientAbsenceMs: number;
+  /** How long a sandbox may take to end a command whose time is over, before it is stopped itself. */
+  readonly overduePatienceMs: number;
   /** What the user should know once, before the first sandbox with a live workspace. */
   readonly firstLiveNote: () => Promise<{ readonly code: string; readonly message: string } | undefined>;
   /** For what nobody waits for and nobody can be told. */

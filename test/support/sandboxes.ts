@@ -19,6 +19,7 @@ import { readPorterBinary } from '../../src/porter/binary.ts';
 import type { BoxRequest } from '../../src/protocol/box.ts';
 import { type CreateInput, createBody, type ExecInput, execBody } from '../../src/protocol/requests.ts';
 import type { BoxExec } from '../../src/sandboxes/box-exec.ts';
+import type { BoxDoor } from '../../src/sandboxes/ports.ts';
 import type { Sandbox } from '../../src/sandboxes/sandbox.ts';
 import { Sandboxes } from '../../src/sandboxes/sandboxes.ts';
 import type { SandboxWorld } from '../../src/sandboxes/world.ts';
@@ -44,6 +45,7 @@ export async function openSandboxes(
   options: {
     readonly stateDir?: string;
     readonly clientAbsenceMs?: number;
+    readonly overduePatienceMs?: number;
     /** Of the user; absent: of the one who runs the test. */
     readonly home?: string;
     readonly sshAgentPath?: string;
@@ -57,6 +59,8 @@ export async function openSandboxes(
     readonly tamper?: (box: BoxRequest) => BoxRequest;
     /** What happens to a box between the relay that was opened to it and the first word on that. */
     readonly onRelay?: (containerId: string) => Promise<void>;
+    /** Somebody else answers in the place of porter, behind a relay. */
+    readonly relay?: (open: () => Promise<BoxDoor>) => Promise<BoxDoor>;
     /** What the world does between two steps. */
     readonly checkpoint?: (name: string) => void;
     /** What runs this; absent: nothing that a workspace of a test contains. */
@@ -69,6 +73,7 @@ export async function openSandboxes(
     stateDir,
     // There are no clients here, and on a busy machine a command may take long: only a test of absence sets it.
     clientAbsenceMs = 900_000,
+    overduePatienceMs = 60_000,
     home = homedir(),
     sshAgentPath,
     dnsServers,
@@ -76,6 +81,7 @@ export async function openSandboxes(
     tor,
     tamper = (box) => box,
     onRelay = async () => {},
+    relay = (open) => open(),
     checkpoint = () => {},
     programs = [],
     on = engineUnderTest,
@@ -100,7 +106,7 @@ export async function openSandboxes(
       ...engine,
       create: (box, signal) => engine.create(tamper(box), signal),
       openRelay: async (id, signal) => {
-        const door = await engine.openRelay(id, signal);
+        const door = await relay(() => engine.openRelay(id, signal));
         await onRelay(id);
         return door;
       },
@@ -120,6 +126,7 @@ export async function openSandboxes(
     sshAgent: { path: sshAgentPath, uid },
     firstLiveNote: async () => undefined,
     clientAbsenceMs,
+    overduePatienceMs,
     report: (what, error) => void reports.push(`${what}: ${error instanceof Error ? error.message : error}`),
   };
   const sandboxes = new Sandboxes(world, {
