@@ -35,6 +35,8 @@ export const mostKeptBytes = 512 * 2 ** 20;
 export const mostCompared = { fileBytes: 4 * 2 ** 30, totalBytes: 16 * 2 ** 30 };
 /** More changes than this are refused: the daemon keeps all of them in memory. */
 export const mostChanges = 500_000;
+/** The same in bytes of their paths and links: a program inside can make each of them 4 KB long. */
+export const mostChangedBytes = 128 * 2 ** 20;
 
 /** A line of its own for each would be read faster by people, but there are many: so it is short. */
 export function writeMark(mark: Mark): string {

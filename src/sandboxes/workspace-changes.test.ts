@@ -26,7 +26,10 @@ function hole(path: string, sizeBytes: number): Buffer {
 }
 
 /** What a porter says that keeps to no limit it was given. */
-const compare = async (chunks: () => Generator<Buffer>, limit: { readonly most?: number } = {}) => {
+const compare = async (
+  chunks: () => Generator<Buffer>,
+  limit: { readonly most?: number; readonly mostBytes?: number } = {},
+) => {
   const data = async function* (): AsyncGenerator<Buffer> {
     yield* chunks();
   };
@@ -58,5 +61,32 @@ it('refuses more changes than it keeps in memory', async () => {
   await expect(compare(many(1001), { most: 1000 })).rejects.toMatchObject({
     code: 'workspace_too_large',
     details: { limit: 1000 },
+  });
+});
+
+it('[N5] refuses changes whose paths and links take more than it keeps in memory', async () => {
+  const long = (count: number) =>
+    function* (): Generator<Buffer> {
+      for (let index = 0; index < count; index++) yield header(`${'x'.repeat(997)}${100 + index}`, 0);
+    };
+  expect(await compare(long(10), { mostBytes: 10_000 })).toHaveLength(10);
+  await expect(compare(long(11), { mostBytes: 10_000 })).rejects.toMatchObject({
+    code: 'workspace_too_large',
+    details: { limitBytes: 10_000 },
+  });
+  const link = (target: string) =>
+    function* (): Generator<Buffer> {
+      yield encodeTreeHeader({
+        kind: 'link',
+        path: Buffer.from('a'),
+        mode: 0o777,
+        mtimeNs: 0n,
+        sizeBytes: 0,
+        target: Buffer.from(target),
+      });
+    };
+  expect(await compare(link('x'.repeat(99)), { mostBytes: 100 })).toHaveLength(1);
+  await expect(compare(link('x'.repeat(100)), { mostBytes: 100 })).rejects.toMatchObject({
+    code: 'workspace_too_large',
   });
 });

@@ -11,6 +11,7 @@ import {
   isSame,
   keyOf,
   type Mark,
+  mostChangedBytes,
   mostChanges,
   mostCompared,
   mostKeptFileBytes,
@@ -39,13 +40,26 @@ export async function workspaceChanges(
     marks,
     excludes,
     most = mostChanges,
-  }: { readonly marks: Marks; readonly excludes: CopiedExcludes; readonly most?: number },
+    mostBytes = mostChangedBytes,
+  }: {
+    readonly marks: Marks;
+    readonly excludes: CopiedExcludes;
+    readonly most?: number;
+    readonly mostBytes?: number;
+  },
   signal?: AbortSignal,
 ): Promise<readonly WorkspaceChange[]> {
   const missing = new Set(Object.keys(marks));
   const changes: WorkspaceChange[] = [];
   const hollow: WorkspaceChange[] = [];
   const budget = new CompareBudget();
+  let keptBytes = 0;
+  const keep = (list: WorkspaceChange[], change: WorkspaceChange): void => {
+    keptBytes += change.path.length + (change.after?.kind === 'link' ? change.after.target.length : 0);
+    if (changes.length + hollow.length >= most || keptBytes > mostBytes)
+      throw tooMuchChanged(target, keptBytes > mostBytes ? { limitBytes: mostBytes } : { limit: most });
+    list.push(change);
+  };
   const options = { limits: mostCompared, ...(signal === undefined ? {} : { signal }) };
   for await (const entry of files.getTree(target, options)) {
     const key = keyOf(entry.path);
@@ -55,9 +69,8 @@ export async function workspaceChanges(
     if (verdict === 'out') continue;
     const after = await markOf(entry, budget);
     const before = known === undefined ? undefined : readMark(known);
-    if (before === undefined) (verdict === 'in' ? changes : hollow).push({ path: entry.path, after });
-    else if (!isSame(before, after)) changes.push({ path: entry.path, before, after });
-    if (changes.length + hollow.length > most) throw tooManyChanges(target, most);
+    if (before === undefined) keep(verdict === 'in' ? changes : hollow, { path: entry.path, after });
+    else if (!isSame(before, after)) keep(changes, { path: entry.path, before, after });
   }
   for (const key of missing) {
     const known = marks[key];
@@ -77,10 +90,16 @@ class CompareBudget {
   }
 }
 
-const tooManyChanges = (target: string, limit: number): SallyportError =>
-  new SallyportError('workspace_too_large', `more than ${limit} paths changed in ${target}`, {
-    details: { target, limit },
-  });
+function tooMuchChanged(
+  target: string,
+  limit: { readonly limit: number } | { readonly limitBytes: number },
+): SallyportError {
+  const what =
+    'limit' in limit
+      ? `more than ${limit.limit} paths changed in ${target}`
+      : `the paths that changed in ${target} take more than ${limit.limitBytes} bytes`;
+  return new SallyportError('workspace_too_large', what, { details: { target, ...limit } });
+}
 
 /** Of folders that are only there for what is in them those in which something is. */
 function needed(

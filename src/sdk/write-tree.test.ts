@@ -10,14 +10,14 @@ async function* empty(): AsyncGenerator<Buffer> {}
 function entry(
   kind: TreeEntry['kind'],
   path: string,
-  more: { target?: string; text?: string; mode?: number } = {},
+  more: { target?: string; text?: string; mode?: number; mtimeNs?: bigint } = {},
 ): TreeEntry {
   const body = Buffer.from(more.text ?? '');
   return {
     kind,
     path: Buffer.from(path),
     mode: more.mode ?? 0o644,
-    mtimeNs: 0n,
+    mtimeNs: more.mtimeNs ?? 0n,
     sizeBytes: body.length,
     target: Buffer.from(more.target ?? ''),
     body:
@@ -90,6 +90,33 @@ describe('a tree from a sandbox', () => {
     const { root } = await folder();
     const twice = writeTree(root, all(entry('file', 'a', { text: '1' }), entry('file', 'a', { text: '2' })));
     await expect(twice).rejects.toMatchObject({ code: 'tree_refused' });
+  });
+
+  it('[N5] has no more paths than are remembered, whatever their number', async () => {
+    const { root } = await folder();
+    const files = [entry('file', 'a'.repeat(100)), entry('file', 'b'.repeat(100)), entry('file', 'c')];
+    const refused = writeTree(root, all(...files), { mostPathBytes: 200 });
+    await expect(refused).rejects.toMatchObject({ code: 'tree_refused' });
+    expect(await readdir(root)).toHaveLength(2);
+    expect(await writeTree(root, all(...files), { mostPathBytes: 201 })).toMatchObject({ entries: 3 });
+  });
+
+  it('sets the times of files, and none from before 1970, which come as far in the future', async () => {
+    const { root } = await folder();
+    const before = BigInt.asUintN(64, -5_000_000_000n);
+    const known = 1_000_000_000_123_000_000n;
+    await writeTree(
+      root,
+      all(
+        entry('file', 'known', { mtimeNs: known }),
+        entry('file', 'before', { mtimeNs: before }),
+        entry('link', 'link', { target: 'known', mtimeNs: before }),
+        entry('directory', 'folder', { mtimeNs: before, mode: 0o755 }),
+      ),
+    );
+    expect((await lstat(join(root, 'known'))).mtimeMs).toBe(1_000_000_000_123);
+    for (const name of ['before', 'link', 'folder'])
+      expect(Math.abs((await lstat(join(root, name))).mtimeMs - Date.now()), name).toBeLessThan(600_000);
   });
 
   it('leaves out links that lead elsewhere, and what is no file, and says so', async () => {

@@ -39,14 +39,21 @@ export interface WrittenTree {
 }
 
 const mostSkippedShown = 1000;
+/** All of them are remembered, and each may have 4 KB. */
+const defaultPathBytes = 512 * 2 ** 20;
 const mostReplacements = 100;
 const smallBytes = 256 * 1024;
 const fileFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 
 /** `root` is there; what it has of the same names is replaced, folders are kept. */
-export async function writeTree(root: string, entries: AsyncIterable<TreeEntry>): Promise<WrittenTree> {
+export async function writeTree(
+  root: string,
+  entries: AsyncIterable<TreeEntry>,
+  { mostPathBytes = defaultPathBytes }: { readonly mostPathBytes?: number } = {},
+): Promise<WrittenTree> {
   const folders = new Folders(root);
   const seen = new Set<string>();
+  let pathBytes = 0;
   const skipped: SkippedEntry[] = [];
   let written = 0;
   const skip = (path: string, why: string): void => {
@@ -61,6 +68,8 @@ export async function writeTree(root: string, entries: AsyncIterable<TreeEntry>)
       }
       if (seen.has(path)) throw refusal(path, 'it comes twice');
       if (seen.size >= mostTreeEntries) throw refusal(path, `there are more than ${mostTreeEntries} entries`);
+      pathBytes += entry.path.length;
+      if (pathBytes > mostPathBytes) throw refusal(path, `all paths take more than ${mostPathBytes} bytes`);
       seen.add(path);
       const why = await writeEntry(folders, path, entry);
       if (why === undefined) written++;
@@ -138,7 +147,11 @@ function inPlaceOf<T>(at: Buffer, make: () => T): T {
   }
 }
 
-const secondsOf = (ns: bigint): number | undefined => (ns === 0n ? undefined : Number(ns / 1000n) / 1e6);
+/** As when files are read here: what is before 1970, which comes as a huge number, is not set. */
+function secondsOf(ns: bigint): number | undefined {
+  const signed = BigInt.asIntN(64, ns);
+  return signed > 0n ? Number(signed / 1000n) / 1e6 : undefined;
+}
 
 /**
  * Only leading `..` are taken: `a/b/..` says where it leads only to somebody who knows whether `b` is a link. What is left
