@@ -313,6 +313,7 @@ export class Exec implements StreamOwner {
   }
 }
 
+const lastSignal = 64;
 const exitFlag = { incomplete: 1, timedOut: 2, memory: 4, killed: 8, supervisorLost: 16 };
 
 function readExit(payload: PayloadReader): ExecResult {
@@ -327,6 +328,8 @@ function readExit(payload: PayloadReader): ExecResult {
   const stdoutBytes = payload.u64();
   const stderrBytes = payload.u64();
   payload.done();
+  // SECURITY: 128 and it become an exit code, which for 128 would be that of a success.
+  if (signal > lastSignal) throw violation(`signal ${signal}`);
   return {
     ...(signal === 0 ? { exitCode: exitCode & 0xff } : { signal }),
     userCpuMicroseconds,

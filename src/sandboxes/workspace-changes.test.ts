@@ -90,3 +90,31 @@ it('[N5] refuses changes whose paths and links take more than it keeps in memory
     code: 'workspace_too_large',
   });
 });
+
+it('[N5] refuses a tree in which a path comes without the folders above it', async () => {
+  const entry = (kind: 'directory' | 'file', path: string): Buffer =>
+    encodeTreeHeader({
+      kind,
+      path: Buffer.from(path),
+      mode: 0o755,
+      mtimeNs: 0n,
+      sizeBytes: 0,
+      target: Buffer.alloc(0),
+    });
+  const folder = (path: string): Buffer => entry('directory', path);
+  const file = (path: string): Buffer => entry('file', path);
+  const told = (...records: readonly Buffer[]) =>
+    compare(function* () {
+      yield* records;
+    });
+  const whole = [folder('a'), folder('a/b'), file('a/b/c'), file('a/x'), folder('a/d'), file('z')];
+  expect(await told(...whole)).toHaveLength(6);
+  for (const records of [
+    [file('a/b')],
+    [file('a'), file('a/b')],
+    [folder('a'), file('a/b/c')],
+    [folder('a'), folder('b'), file('a/c')],
+    [folder('aa'), file('a/c')],
+  ])
+    await expect(told(...records)).rejects.toMatchObject({ code: 'porter_protocol' });
+});

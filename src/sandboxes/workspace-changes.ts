@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import type { CopiedExcludes } from '../policy/copied-excludes.ts';
 import type { Files } from '../porter/files.ts';
+import { TreeOrder } from '../porter/tree-order.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import {
   isSame,
@@ -61,7 +62,9 @@ export async function workspaceChanges(
     list.push(change);
   };
   const options = { limits: mostCompared, ...(signal === undefined ? {} : { signal }) };
+  const order = new TreeOrder();
   for await (const entry of files.getTree(target, options)) {
+    order.take(entry);
     const key = keyOf(entry.path);
     const known = missing.delete(key) ? marks[key] : undefined;
     // What was copied in is looked at whatever it is by now.

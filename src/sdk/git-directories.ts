@@ -3,6 +3,7 @@
  * configuration and the hooks of such a folder name, whatever the folder is called.
  */
 
+import { Turns } from '../lib/turns.ts';
 import { foldedName, gitShape, isGitDirectory } from '../policy/protected-names.ts';
 import type { HostFolder } from './host-folder.ts';
 import type { WorkspaceChange } from './workspace-changes.ts';
@@ -32,7 +33,9 @@ export async function gitDirectoryParts(
   changes: readonly WorkspaceChange[],
 ): Promise<(path: Buffer) => boolean> {
   const candidates = new Map<string, Set<string>>();
+  const turns = new Turns();
   for (const { pathBytes, after } of changes) {
+    await turns.take();
     if (after === undefined) continue;
     for (const { folder, name } of steps(pathBytes)) {
       if (!parts.has(name)) continue;
@@ -46,7 +49,11 @@ export async function gitDirectoryParts(
       if (!names.has(folded) && (await isThere(host, `${folder}${name}`))) names.add(folded);
     if (isGitDirectory((name) => names.has(name))) found.add(folder);
   }
-  return (path) => steps(path).some(({ folder, name }) => found.has(folder) && parts.has(name));
+  return (path) => {
+    if (found.size === 0) return false;
+    for (const { folder, name } of steps(path)) if (parts.has(name) && found.has(folder)) return true;
+    return false;
+  };
 }
 
 async function isThere(host: HostFolder, path: string): Promise<boolean> {
@@ -55,13 +62,13 @@ async function isThere(host: HostFolder, path: string): Promise<boolean> {
 }
 
 /** Each folder above a path, as latin1 with a slash at its end, and what comes next, folded. */
-function steps(path: Buffer): readonly { readonly folder: string; readonly name: string }[] {
-  const names = path.toString('latin1').split('/');
-  return names.map((name, index) => ({
-    folder: names
-      .slice(0, index)
-      .map((one) => `${one}/`)
-      .join(''),
-    name: foldedName(Buffer.from(name, 'latin1').toString('utf8')),
-  }));
+function* steps(path: Buffer): Generator<{ readonly folder: string; readonly name: string }> {
+  const text = path.toString('latin1');
+  for (let from = 0; from <= text.length; ) {
+    const slash = text.indexOf('/', from);
+    const end = slash < 0 ? text.length : slash;
+    const name = foldedName(Buffer.from(text.slice(from, end), 'latin1').toString('utf8'));
+    yield { folder: text.slice(0, from), name };
+    from = end + 1;
+  }
 }

@@ -53,9 +53,9 @@ async function connected(): Promise<Connected> {
   return { porter, stream, say, stdout, start };
 }
 
-const exit = (stdoutBytes: number): Buffer =>
+const exit = (stdoutBytes: number, signal = 0): Buffer =>
   new PayloadWriter()
-    .u32(0)
+    .u32(signal)
     .u32(0)
     .u64(0n)
     .u64(0n)
@@ -80,6 +80,7 @@ describe('a hostile porter', () => {
     ['an exit status that is too short', frame(frameType.exit, 1, Buffer.alloc(3))],
     ['an exit status that is too long', frame(frameType.exit, 1, Buffer.alloc(100))],
     ['an exit that claims output which never came', frame(frameType.exit, 1, exit(10))],
+    ['a signal that there is none of', frame(frameType.exit, 1, exit(0, 128))],
     ['a CPU time beyond all numbers', frame(frameType.exit, 1, Buffer.alloc(60, 0xff))],
     ['an answer to a ping that was not sent', frame(frameType.pong, 0, Buffer.alloc(4))],
     ['a list that nobody asked for', frame(frameType.execList, 0, Buffer.alloc(4))],
