@@ -8,33 +8,27 @@
  * SECURITY: names, links, modes and contents are hostile. `host-folder.ts` reaches every path; modes get no set-id bits.
  */
 
-import { randomBytes } from 'node:crypto';
 import {
   closeSync,
   constants,
-  copyFileSync,
   fchmodSync,
   fchownSync,
+  fstatSync,
   openSync,
+  readSync,
   renameSync,
   rmdirSync,
   symlinkSync,
   unlinkSync,
+  writeSync,
 } from 'node:fs';
-import { mkdir, readdir, realpath, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { realpath } from 'node:fs/promises';
 import { SparseWriter } from '../lib/sparse-writer.ts';
 import { Turns } from '../lib/turns.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
-import {
-  type ApplyRules,
-  type Conflict,
-  type LeftOut,
-  planApply,
-  type Step,
-  stagingPrefix,
-} from './apply-plan.ts';
+import { type ApplyRules, type Conflict, type LeftOut, planApply, type Step } from './apply-plan.ts';
 import { HostFolder, isUnchanged, nameOf } from './host-folder.ts';
+import { StagingFolder, stagingName } from './staging-folder.ts';
 import type { BroughtBackPath, ChangeCalls, WorkspaceChange } from './workspace-changes.ts';
 
 export interface ApplyOptions extends ApplyRules {
@@ -97,10 +91,10 @@ async function written(
   { signal, onWriting = () => {} }: Pick<ApplyOptions, 'signal' | 'onWriting'>,
 ): Promise<void> {
   if (steps.length === 0) return;
-  await removeAbandoned(folder.path);
-  const staging = join(folder.path, `${stagingPrefix}${process.pid}-${randomBytes(6).toString('hex')}`);
+  let staging: StagingFolder | undefined;
   try {
-    await mkdir(staging, { mode: 0o700 });
+    StagingFolder.removeAbandoned(folder.root);
+    staging = StagingFolder.make(folder.root);
     await stage(staging, steps, fetch, signal);
     await putAllInPlace(folder, steps, staging, () => {
       requireWanted(signal);
@@ -109,14 +103,14 @@ async function written(
   } catch (error) {
     throw isSallyportError(error) ? error : writeFailure(folder, error);
   } finally {
-    await rm(staging, { recursive: true, force: true });
+    staging?.remove();
   }
 }
 
 async function putAllInPlace(
   folder: HostFolder,
   steps: readonly Step[],
-  staging: string,
+  staging: StagingFolder,
   begin: () => void,
 ): Promise<void> {
   const turns = new Turns();
@@ -135,7 +129,7 @@ async function putAllInPlace(
   folder.forget();
   for (const step of steps.filter(isFolder)) folder.provideParent(below(step.change.pathBytes));
   for (const [index, step] of steps.entries()) {
-    putInPlace(folder, step, join(staging, String(index)));
+    putInPlace(folder, step, staging.at(index));
     await turns.take();
   }
 }
@@ -150,36 +144,17 @@ function writeFailure({ path }: HostFolder, cause: unknown): SallyportError {
   });
 }
 
-/** Of processes that were killed before they could remove theirs. */
-async function removeAbandoned(root: string): Promise<void> {
-  for (const name of await readdir(root)) {
-    const pid = name.startsWith(stagingPrefix)
-      ? Number.parseInt(name.slice(stagingPrefix.length), 10)
-      : Number.NaN;
-    if (pid > 0 && !isAlive(pid)) await rm(join(root, name), { recursive: true, force: true });
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
-  }
-}
-
 /** Everything that will be renamed into place, by the number of its step. */
 async function stage(
-  staging: string,
+  staging: StagingFolder,
   steps: readonly Step[],
   fetch: Fetch,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  const files = new Map<WorkspaceChange, { readonly at: string; readonly step: Step }>();
+  const files = new Map<WorkspaceChange, { readonly at: Buffer; readonly step: Step }>();
   for (const [index, step] of steps.entries()) {
     const { after } = step.change;
-    const at = join(staging, String(index));
+    const at = staging.at(index);
     if (after?.kind === 'symlink') symlinkSync(after.linkTarget ?? '', at);
     else if (after?.kind === 'file') files.set(step.change, { at, step });
   }
@@ -199,10 +174,10 @@ function requireWanted(signal: AbortSignal | undefined): void {
     throw new SallyportError('cancelled', 'it was cancelled, and nothing was written');
 }
 
-const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
+const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
 
 async function stageFile(
-  at: string,
+  at: Buffer,
   { change, host }: Step,
   chunks: AsyncIterable<Buffer> | Iterable<Buffer>,
 ): Promise<void> {
@@ -245,7 +220,7 @@ function removeOne(folder: HostFolder, { change, host }: Step): void {
 
 const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException).code;
 
-function putInPlace(folder: HostFolder, step: Step, staged: string): void {
+function putInPlace(folder: HostFolder, step: Step, staged: Buffer): void {
   const { change, host } = step;
   if (change.after === undefined || isFolder(step)) return;
   const parent = folder.provideParent(change.pathBytes);
@@ -256,10 +231,31 @@ function putInPlace(folder: HostFolder, step: Step, staged: string): void {
   } catch (error) {
     if (codeOf(error) !== 'EXDEV' || change.after?.kind !== 'file') throw error;
     // A folder of another file system is mounted here.
-    const name = `${stagingPrefix}${process.pid}-${randomBytes(6).toString('hex')}`;
-    const beside = parent.child(Buffer.from(name));
-    copyFileSync(staged, beside, constants.COPYFILE_EXCL);
+    const beside = parent.child(stagingName());
+    copyFile(staged, beside);
     renameSync(beside, at);
+  }
+}
+
+const copiedAtOnce = 1024 * 1024;
+
+/** With its mode and owner. No link is followed, neither at the one nor at the other. */
+function copyFile(from: Buffer, to: Buffer): void {
+  const source = openSync(from, O_RDONLY | O_NOFOLLOW);
+  try {
+    const { mode, uid, gid } = fstatSync(source);
+    const copy = openSync(to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+    try {
+      const chunk = Buffer.allocUnsafe(copiedAtOnce);
+      for (let read = readSync(source, chunk); read > 0; read = readSync(source, chunk))
+        for (let done = 0; done < read; ) done += writeSync(copy, chunk, done, read - done);
+      if (process.getuid?.() === 0) fchownSync(copy, uid, gid);
+      fchmodSync(copy, mode & 0o777);
+    } finally {
+      closeSync(copy);
+    }
+  } finally {
+    closeSync(source);
   }
 }
 

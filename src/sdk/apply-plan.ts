@@ -7,6 +7,7 @@ import { Turns } from '../lib/turns.ts';
 import { isProtectedPath } from '../policy/protected-names.ts';
 import { gitDirectoryParts } from './git-directories.ts';
 import type { HostFolder, HostState } from './host-folder.ts';
+import { stagingPrefix } from './staging-folder.ts';
 import type { ChangeSide, WorkspaceChange } from './workspace-changes.ts';
 import { leavesTree } from './write-tree.ts';
 
@@ -50,9 +51,6 @@ export interface ApplyPlan {
   readonly leftOut: readonly LeftOut[];
   readonly conflicts: readonly Conflict[];
 }
-
-/** Names of folders in which changes wait to be written. */
-export const stagingPrefix = '.sallyport-apply-';
 
 export async function planApply(
   folder: HostFolder,

@@ -73,6 +73,11 @@ export class HostFolder {
     }
   }
 
+  /** Open until this is closed. */
+  get root(): OpenFolder {
+    return this.#root;
+  }
+
   close(): void {
     this.forget();
     this.#root.close();

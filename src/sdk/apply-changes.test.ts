@@ -1,0 +1,96 @@
+import { createHash } from 'node:crypto';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { applyChanges } from './apply-changes.ts';
+import { stagingPrefix } from './staging-folder.ts';
+import type { ChangeCalls, WorkspaceChange } from './workspace-changes.ts';
+
+async function folders(): Promise<{ readonly root: string; readonly outside: string }> {
+  const base = await mkdtemp(join(tmpdir(), 'sally-apply-'));
+  onTestFinished(() => rm(base, { recursive: true, force: true }));
+  const [root, outside] = [join(base, 'root'), join(base, 'outside')];
+  await Promise.all([mkdir(root), mkdir(outside)]);
+  return { root, outside };
+}
+
+const added = (path: string, text: string): WorkspaceChange => ({
+  path,
+  pathBytes: Buffer.from(path),
+  change: 'added',
+  after: {
+    kind: 'file',
+    mode: 0o644,
+    size: text.length,
+    sha256: createHash('sha256').update(text).digest('hex'),
+  },
+});
+
+/** `meanwhile` is called before each file: what somebody does who may write to the folder. */
+function changesOf(
+  root: string,
+  texts: Readonly<Record<string, string>>,
+  meanwhile: (index: number) => Promise<void> = async () => {},
+): ChangeCalls {
+  const changes = Object.entries(texts).map(([path, text]) => added(path, text));
+  const calls: Pick<ChangeCalls, 'list' | 'contents' | 'broughtBack'> = {
+    list: async () => ({ source: root, target: '/workspace', changes }),
+    contents: async function* (_target, wanted) {
+      for (const [index, change] of wanted.entries()) {
+        await meanwhile(index);
+        yield { change, chunks: [Buffer.from(texts[change.path] ?? '')] };
+      }
+      await meanwhile(wanted.length);
+    },
+    broughtBack: async () => {},
+  };
+  return calls as ChangeCalls;
+}
+
+const stagingIn = async (root: string): Promise<string | undefined> =>
+  (await readdir(root)).find((name) => name.startsWith(stagingPrefix));
+
+describe('[N5] changes that are brought to a folder to which somebody else writes', () => {
+  it('arrive, and leave nothing behind', async () => {
+    const { root } = await folders();
+    const { applied } = await applyChanges(changesOf(root, { a: 'one', b: 'two' }));
+    expect(applied).toBe(true);
+    expect(await readFile(join(root, 'b'), 'utf8')).toBe('two');
+    expect((await readdir(root)).sort()).toEqual(['a', 'b']);
+  });
+
+  it('are not written through a link that takes the place of where they wait', async () => {
+    const { root, outside } = await folders();
+    const seen: string[][] = [];
+    const swap = async (index: number): Promise<void> => {
+      seen.push(await readdir(outside));
+      if (index !== 0) return;
+      const name = (await stagingIn(root)) ?? '';
+      await rename(join(root, name), join(root, 'moved'));
+      await symlink(outside, join(root, name));
+    };
+    await applyChanges(changesOf(root, { a: 'one', b: 'two' }, swap)).catch(() => {});
+    expect(seen).toEqual([[], [], []]);
+    expect(await readdir(outside)).toEqual([]);
+  });
+
+  it('take nothing away but what waited there', async () => {
+    const { root, outside } = await folders();
+    await writeFile(join(outside, '0'), 'kept');
+    await writeFile(join(outside, 'kept'), 'kept');
+    // As a process that was killed leaves it, and as a sandbox fills it.
+    const abandoned = join(root, `${stagingPrefix}${2 ** 30}-x`);
+    await mkdir(join(abandoned, 'folder'), { recursive: true });
+    await writeFile(join(abandoned, '7'), 'waited');
+    await symlink(outside, join(abandoned, '8'));
+    await symlink(outside, join(root, `${stagingPrefix}${2 ** 30}-link`));
+    const empty = join(root, `${stagingPrefix}${2 ** 30}-y`);
+    await mkdir(empty);
+    await writeFile(join(empty, '1'), 'waited');
+    await applyChanges(changesOf(root, { a: 'one' }));
+    expect((await readdir(outside)).sort()).toEqual(['0', 'kept']);
+    expect(await readdir(abandoned)).toEqual(['folder']);
+    expect((await readdir(root)).sort()).toEqual([`${stagingPrefix}${2 ** 30}-x`, 'a']);
+  });
+});
