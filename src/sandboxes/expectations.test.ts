@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { sandboxRecord } from '../../test/support/store-records.ts';
-import { expectations, forgetsRootAtStop } from './expectations.ts';
+import { expectations, forgetsRootAtStop, hostsOfMachine } from './expectations.ts';
 import { parseShown } from './verify.ts';
 
 const gib = 2 ** 30;
@@ -99,6 +99,17 @@ describe('what is expected inside', () => {
     expect(at('overlay', 'Seccomp:\t0\n')).toBe(true);
     expect(at('9p', 'Seccomp:\t0\n')).toBe(false);
     expect(at('overlay', 'NoNewPrivs:\t1\n')).toBe(false);
+  });
+
+  test('[N5] names of the machine in the hosts file are told from those of every container', () => {
+    const names = (text: string) => hostsOfMachine(new Map([['/etc/hosts', text]]), ['sallyport', 'box-1']);
+    const docker = '127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\nff02::1\tip6-allnodes\n';
+    expect(names(docker)).toEqual([]);
+    expect(names(`${docker}172.18.0.2\tsallyport\n`)).toEqual([]);
+    const podman = '127.0.0.1 sallyport box-1\n10.0.0.7 host.containers.internal\n# wiki.corp\n';
+    expect(names(`${docker}${podman}`)).toEqual([]);
+    expect(names(`${docker}${podman}10.1.2.3 vault.corp vault # secret\n`)).toEqual(['vault.corp', 'vault']);
+    expect(hostsOfMachine(new Map(), [])).toEqual([]);
   });
 
   test('another limit than was asked for fails on gVisor, too', () => {

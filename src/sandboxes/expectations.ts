@@ -232,6 +232,16 @@ export function forgetsRootAtStop(shown: Shown): boolean {
   return isOtherKernel(shown) && root?.type === 'overlay' && !root.options.includes('ro');
 }
 
+/** Of every container; the last three are the engine's own name for its machine. */
+const commonHosts = /^(localhost|ip6-|host\.(containers|docker)\.internal$|gateway\.docker\.internal$)/;
+
+/** Names in the hosts file that are neither the box's nor common: an engine put its machine's own file there (Podman does). */
+export function hostsOfMachine(shown: Shown, own: readonly string[]): readonly string[] {
+  const lines = (shown.get('/etc/hosts') ?? '').split('\n').map((line) => line.replace(/#.*/, '').trim());
+  const names = lines.flatMap((line) => line.split(/\s+/).slice(1));
+  return [...new Set(names)].filter((name) => !commonHosts.test(name) && !own.includes(name));
+}
+
 function mountMode(shown: Shown, target: string): string | undefined {
   if (!shown.has('/proc/self/mountinfo')) return undefined;
   const mount = mountAt(shown, target);

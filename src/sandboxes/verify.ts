@@ -5,10 +5,17 @@
 
 import { unlessAborted } from '../lib/unless-aborted.ts';
 import type { Porter } from '../porter/porter.ts';
-import { porterMount, porterPath } from '../protocol/box.ts';
+import { boxHostname, porterMount, porterPath } from '../protocol/box.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import type { VerifyView, WorkspaceScanView } from '../protocol/views.ts';
-import { asShown, type Expectation, expectations, forgetsRootAtStop, type Shown } from './expectations.ts';
+import {
+  asShown,
+  type Expectation,
+  expectations,
+  forgetsRootAtStop,
+  hostsOfMachine,
+  type Shown,
+} from './expectations.ts';
 import { type PinnedSources, shownOfMounts } from './pinned-sources.ts';
 import type { BoxGate } from './ports.ts';
 import type { SandboxRecord } from './records.ts';
@@ -19,6 +26,7 @@ const shownFiles = [
   '/proc/self/limits',
   '/proc/net/dev',
   '/etc/resolv.conf',
+  '/etc/hosts',
   '/sys/fs/cgroup/memory/memory.limit_in_bytes',
   '/sys/fs/cgroup/memory.max',
   '/sys/fs/cgroup/pids/pids.max',
@@ -36,6 +44,11 @@ const rootIsForgotten = {
   code: 'root_forgotten_at_stop',
   message:
     'this runtime forgets what is written outside of the workspace and the mounts when the sandbox stops; gVisor keeps it with `--overlay2=none`',
+};
+const hostsAreShared = {
+  code: 'hosts_shared',
+  message:
+    'the engine put the names of its own /etc/hosts into the sandbox; Podman does not with `base_hosts_file = "none"` in containers.conf',
 };
 const mostShownBytes = 1024 * 1024;
 const deadlineMs = 10_000;
@@ -107,7 +120,8 @@ export async function requireInForce(
   const failed = verified(shown, record).checks.filter(({ status }) => status === 'failed');
   if (failed.length === 0) {
     await sources.requireMounted(shown, isLocal);
-    return forgetsRootAtStop(shown) ? [rootIsForgotten] : [];
+    const isShared = hostsOfMachine(shown, [boxHostname, record.containerName]).length > 0;
+    return [...(forgetsRootAtStop(shown) ? [rootIsForgotten] : []), ...(isShared ? [hostsAreShared] : [])];
   }
   const list = failed.map(({ name, expected, found }) => `${name} is ${found}, not ${expected}`);
   throw new SallyportError('isolation_missing', `in sandbox ${record.name} ${list.join('; ')}`, {

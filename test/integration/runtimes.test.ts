@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { EngineConnection } from '../../src/engines/docker/wire/connection.ts';
+import { followWireEvents } from '../../src/sdk/events.ts';
 import { type CreateOptions, Sandbox, type Verification } from '../../src/sdk/sandbox.ts';
 import { daemonHome } from '../support/daemon-home.ts';
 import { testDns } from '../support/dns-server.ts';
@@ -273,6 +274,27 @@ when(asRoot, requirement('Podman', commandExists('podman'))).describe('[R11] san
     unknown: [],
     writable: ['/dev/mqueue', '/dev/shm', '/tmp'],
     depth: 100,
+  });
+
+  test.each([
+    ['has', true],
+    ['has not', false],
+  ])('[N5] have a note if /etc/hosts contains names of the machine: it %s', async (_, isShared) => {
+    const file = join(await workspace(), 'hosts');
+    await writeFile(file, '127.0.0.1 localhost\n10.9.8.7 vault.corp\n');
+    const service = await startPodman(isShared ? file : 'none');
+    onTestFinished(service.stop);
+    const { connection: from, image } = testEngine();
+    await copyImage(from, service.connection, image);
+    const { daemon, make } = await openPlace({ connection: service.connection, image });
+    const box = await make();
+    expect((await box.sh('cat /etc/hosts')).stdout.includes('vault.corp')).toBe(isShared);
+    const codes: string[] = [];
+    for await (const event of followWireEvents(daemon.client, { sandbox: box.id, since: 0 })) {
+      if (event.type === 'sandbox.note') codes.push(event.code);
+      if (event.type === 'exec.started') break;
+    }
+    expect(codes.includes('hosts_shared')).toBe(isShared);
   });
 
   test('[R6] has a gate with both entrances: by proxy, and by names alone', async () => {

@@ -115,6 +115,18 @@ describe('[A11] the boundary of a sandbox', () => {
     },
   );
 
+  test('[N5] nothing of the resolvers and domains of this machine is inside, as it is in another container', async () => {
+    const daemon = await (await daemonHome()).start();
+    await using plain = await makeSandbox(daemon, {});
+    await using gated = await makeSandbox(daemon, { egress: {} });
+    const strangers = (resolver: string): readonly string[] =>
+      resolver.split('\n').filter((line) => /^(nameserver|search|domain)\b/.test(line) && !ownLines.has(line));
+    const ownLines = new Set(['nameserver 127.0.0.1', 'search .']);
+    const show = 'cat /etc/resolv.conf';
+    for (const box of [plain, gated]) expect(strangers((await box.sh(show)).stdout)).toEqual([]);
+    if (onDocker) expect(strangers(await inLooseContainer(show, probeFolder()))).not.toEqual([]);
+  });
+
   test('no capability, no new privileges and a filter, for every kind of exec', async () => {
     const daemon = await (await daemonHome()).start();
     await using box = await makeSandbox(daemon, {

@@ -15,7 +15,8 @@ export interface PodmanService {
   readonly stop: () => Promise<void>;
 }
 
-export async function startPodman(): Promise<PodmanService> {
+/** `hostsFile`: what containers get as the beginning of /etc/hosts, instead of this machine's. */
+export async function startPodman(hostsFile?: string): Promise<PodmanService> {
   const folder = mkdtempSync(join(tmpdir(), 'sally-podman-'));
   const socket = join(folder, 'podman.sock');
   // All three, or it shares a state folder with whatever other Podman the machine has.
@@ -25,7 +26,7 @@ export async function startPodman(): Promise<PodmanService> {
   const service = ['--log-level=info', 'system', 'service', '--time=0', `unix://${socket}`];
   const child = spawn('podman', [...storage, ...service], {
     stdio: ['ignore', 'ignore', 'pipe'],
-    env: { ...process.env, CONTAINERS_CONF: writeConfig(folder) },
+    env: { ...process.env, CONTAINERS_CONF: writeConfig(folder, hostsFile) },
   });
   const stop = async (): Promise<void> => {
     await endChild(child);
@@ -49,12 +50,13 @@ export async function startPodman(): Promise<PodmanService> {
  * By default Podman asks for a million open files, which a machine with a lower hard limit refuses to start; and it takes crun
  * where it is, which refuses a machine that has some controllers in each of the two versions of cgroups.
  */
-function writeConfig(folder: string): string {
+function writeConfig(folder: string, hostsFile: string | undefined): string {
   const file = join(folder, 'containers.conf');
   const runc = ['/usr/sbin/runc', '/usr/bin/runc'].find((path) => existsSync(path));
   const lines = [
     '[containers]',
     'default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]',
+    ...(hostsFile === undefined ? [] : [`base_hosts_file = "${hostsFile}"`]),
     ...(runc === undefined
       ? []
       : ['[engine]', 'runtime = "runc"', '[engine.runtimes]', `runc = ["${runc}"]`]),

@@ -37,6 +37,9 @@ describe('boxBody', () => {
       Healthcheck: { Test: ['NONE'] },
       HostConfig: {
         NetworkMode: 'none',
+        Dns: ['127.0.0.1'],
+        DnsSearch: ['.'],
+        DnsOptions: ['timeout:1', 'attempts:1', 'ndots:0'],
         CapDrop: ['ALL'],
         SecurityOpt: ['no-new-privileges'],
         ReadonlyRootfs: false,

@@ -107,7 +107,8 @@ function networkPart(
   const sysctls = { ...(network === undefined ? {} : ofNetwork), ...(asksGate === true ? gateSysctls : {}) };
   return {
     NetworkMode: network?.name ?? 'none',
-    ...(network === undefined ? {} : nowhereDns),
+    // SECURITY: without it an engine puts the resolvers and domains of its machine into the box, also where no question can leave.
+    ...(network === undefined && asksGate === true ? {} : nowhereDns),
     ...(asksGate === true ? gatePart : {}),
     ...(Object.keys(sysctls).length === 0 ? {} : { Sysctls: sysctls }),
   };

@@ -19,7 +19,7 @@ describe('dockerRunLine', () => {
       [
         'docker run --name box --interactive --user 65534:65534 --workdir /tmp --hostname sallyport',
         `--label 'a=it'\\''s' --label dev.sallyport.sandbox=ephemeral`,
-        '--no-healthcheck --rm --runtime runsc --network none --ipc private --log-driver none --read-only --cap-drop ALL',
+        '--no-healthcheck --rm --runtime runsc --network none --dns 127.0.0.1 --dns-search . --dns-option timeout:1 --dns-option attempts:1 --dns-option ndots:0 --ipc private --log-driver none --read-only --cap-drop ALL',
         '--security-opt no-new-privileges --memory 268435456 --memory-swap 268435456 --cpu-period 100000 --cpu-quota 50000',
         '--pids-limit 100 --shm-size 33554432 --ulimit core=0:0 --tmpfs /tmp:rw,nosuid,nodev,noexec,size=67108864,mode=1777',
         '--mount type=volume,source=porter-volume,target=/.sallyport,readonly,volume-nocopy',
