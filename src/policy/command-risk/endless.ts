@@ -11,9 +11,12 @@ import {
 import { sinks } from './paths.ts';
 
 /** Devices that give bytes for ever. */
-const endlessDevice = /^\/dev\/(zero|u?random|full)$/;
-/** Programs that end, however much they could read. */
-const ends = /^(head|dd|od|xxd|hexdump|timeout|cmp|sed|awk)$/;
+export const endlessDevice = /^\/dev\/(zero|u?random|full)$/;
+/** Programs that end, however much they could read. `dd` is judged by its own operands. */
+const ends = /^(head|dd|cmp)$/;
+/** Programs that end if they are told how much to read. */
+const endsIfCounted = /^(od|xxd|hexdump)$/;
+const count = /^-(\w*[Nnl]\d*|-(read-bytes|length|len)(=|$))/;
 
 const redirected = ({ redirects }: Command, operator: RegExp): readonly string[] =>
   redirects.flatMap((redirect) =>
@@ -27,29 +30,40 @@ const isFile = (target: string): boolean => !sinks.test(target) && !/^(\d+-?|-)$
 const wordsOf = ({ args }: Command): readonly string[] =>
   args.flatMap((arg) => (arg.type === 'Word' ? [arg.value] : []));
 
+/** Behind those that only start another program. */
+function programOf(command: Command): string {
+  const words = [command.name?.value ?? '', ...wordsOf(command)];
+  const isOwn = (word: string): boolean =>
+    /^(env|nice|nohup|stdbuf|command|exec|ionice|builtin|time|timeout|sudo)$/.test(word) ||
+    /^(-|\w+=|\d+[smhd]?$)/.test(word);
+  return words.find((word) => !isOwn(word)) ?? '';
+}
+
 /** `yes`, or a program that reads such a device. */
 const givesForEver = (command: Command): boolean =>
-  command.name?.value === 'yes' ||
+  programOf(command) === 'yes' ||
   wordsOf(command).some((word) => endlessDevice.test(word)) ||
   redirected(command, /^<$/).some((target) => endlessDevice.test(target));
 
 const keepsBytes = (command: Command): boolean =>
   redirected(command, /^(&?>|<>)/).some(isFile) ||
-  (/^(tee|sponge|split)$/.test(command.name?.value ?? '') &&
-    wordsOf(command).some((word) => !word.startsWith('-')));
+  (/^(tee|sponge|split)$/.test(programOf(command)) && wordsOf(command).some((word) => !word.startsWith('-')));
+
+function endsByItself(command: Command): boolean {
+  const program = programOf(command);
+  return (
+    ends.test(program) || (endsIfCounted.test(program) && wordsOf(command).some((word) => count.test(word)))
+  );
+}
 
 const isCommand = (node: CommandNode): node is Command => node.type === 'Command';
 
-/** `cat /dev/zero > f`, `yes | tee f`, `cp /dev/urandom f`. */
+/** `cat /dev/zero > f`, `yes | tee f`. */
 export function fillsDisk(node: Pipeline | Command): boolean {
   const stages = node.type === 'Command' ? [node] : node.commands.filter(isCommand);
-  if (stages.some(({ name }) => ends.test(name?.value ?? ''))) return false;
-  const copies = stages.some(
-    (stage) =>
-      /^(cp|install)$/.test(stage.name?.value ?? '') &&
-      wordsOf(stage).some((word) => endlessDevice.test(word)),
-  );
-  return copies || (stages.some(givesForEver) && stages.some(keepsBytes));
+  const source = stages.findLastIndex(givesForEver);
+  const follow = source === -1 ? [] : stages.slice(source);
+  return follow.some(keepsBytes) && !follow.some(endsByItself);
 }
 
 /** `while true; do x & done`. */

@@ -1,6 +1,7 @@
 /** Programs that make, change and remove files. */
 
 import type { Call, Judge } from '../call.ts';
+import { endlessDevice } from '../endless.ts';
 import { isProtectedText } from '../protected-writes.ts';
 import type { Arg } from '../words.ts';
 
@@ -30,6 +31,8 @@ const copies: Judge = (call) => {
   const targets = folder === undefined ? call.operands.slice(-1) : [folder];
   call.writes(targets);
   const sources = call.operands.filter((arg) => !targets.includes(arg));
+  const endless = sources.find(({ text }) => endlessDevice.test(text));
+  if (endless !== undefined) call.report('destroys', `${endless.text} has no end`, endless.span);
   const [target] = targets;
   if (
     target !== undefined &&
