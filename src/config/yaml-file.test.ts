@@ -43,6 +43,11 @@ describe('[A14] a YAML file', () => {
       'mounts:\n  - source: /a\n    target: b\n',
       '3:13: mounts.0.target ("b") must be absolute',
     ],
+    [
+      'an unknown key in a rule',
+      'egress: {allow: [{hots: x.com}]}\n',
+      'egress.allow.0.hots is no known field; did you mean host?',
+    ],
     ['a missing field', 'image: x\nworkspace:\n  mode: copy\n', '3:3: workspace.path is missing'],
     ['a number that must be text', 'envs:\n  PORT: 8080\n', '2:9: envs.PORT must be text, in quotes'],
     [

@@ -54,12 +54,41 @@ export function problemsOf(schema: z.ZodType, value: unknown, issues: readonly I
       const known = fieldsAt(schema, path);
       return issue.keys.map((key) => unknownField([...path, key], known));
     }
+    if (issue.code === 'invalid_union') {
+      const meant = meantOption(schema, path, valueAt(value, path), issue.errors);
+      if (meant !== undefined) return meant.map((each) => problemBelow(path, each));
+    }
     const aboutKey = issue.code === 'invalid_key';
     const found = valueAt(value, path);
     const shown = aboutKey ? undefined : shownValue(path, found);
     return [problem(path, reasonOf(issue, found), { aboutKey, shown })];
   });
 }
+
+/** What is wrong where a text or a map was possible: of the two the one that is there was meant. Undefined: neither is there. */
+function meantOption(
+  schema: z.ZodType,
+  path: Path,
+  found: unknown,
+  errors: readonly (readonly Issue[])[],
+): readonly Problem[] | undefined {
+  const union = schemaAt(schema, path)._zod.def;
+  if (union.type !== 'union') return undefined;
+  const { options } = union as z.core.$ZodUnionDef;
+  const isText = (type: string): boolean => type === 'string' || type === 'enum';
+  const isMap = typeof found === 'object' && found !== null && !Array.isArray(found);
+  const index = options.findIndex(({ _zod: { def } }) =>
+    isMap ? def.type === 'object' : typeof found === 'string' && isText(def.type),
+  );
+  const option = options[index];
+  const issues = errors[index];
+  return option === undefined || issues === undefined
+    ? undefined
+    : problemsOf(option as z.ZodType, found, issues);
+}
+
+const problemBelow = (above: Path, { path, reason, aboutKey, shown }: Problem): Problem =>
+  problem([...above, ...path], reason, { aboutKey, shown });
 
 function problem(
   path: Path,
@@ -157,14 +186,27 @@ const shorten = (text: string): string =>
 
 /** The fields that the schema has at this place. */
 function fieldsAt(schema: z.core.$ZodType, path: Path): readonly string[] {
+  const at = asMap(schemaAt(schema, path));
+  return at._zod.def.type === 'object' ? Object.keys(shapeOf(at)) : [];
+}
+
+/** Of a text or a map the map: only that has fields. */
+function asMap(schema: z.core.$ZodType): z.core.$ZodType {
+  const { def } = schema._zod;
+  if (def.type !== 'union') return schema;
+  return (def as z.core.$ZodUnionDef).options.find((option) => option._zod.def.type === 'object') ?? schema;
+}
+
+function schemaAt(schema: z.core.$ZodType, path: Path): z.core.$ZodType {
   let at = unwrapped(schema);
   for (const part of path) {
+    at = asMap(at);
     const { def } = at._zod;
     if (def.type === 'object') at = unwrapped(shapeOf(at)[part] ?? at);
     else if (def.type === 'array') at = unwrapped((def as z.core.$ZodArrayDef).element);
     else if (def.type === 'record') at = unwrapped((def as z.core.$ZodRecordDef).valueType);
   }
-  return at._zod.def.type === 'object' ? Object.keys(shapeOf(at)) : [];
+  return at;
 }
 
 const shapeOf = (schema: z.core.$ZodType): Readonly<Record<string | number, z.core.$ZodType>> =>
@@ -173,5 +215,6 @@ const shapeOf = (schema: z.core.$ZodType): Readonly<Record<string | number, z.co
 function unwrapped(schema: z.core.$ZodType): z.core.$ZodType {
   const { def } = schema._zod;
   const inside = ['optional', 'default', 'nullable', 'prefault', 'readonly'].includes(def.type);
+  if (def.type === 'pipe') return unwrapped((def as z.core.$ZodPipeDef).in);
   return inside ? unwrapped((def as z.core.$ZodOptionalDef).innerType) : schema;
 }
