@@ -7,7 +7,7 @@
 
 import type { BoxMount } from '../protocol/box.ts';
 import { forbiddenSource, type HostPlaces } from './forbidden-sources.ts';
-import type { Stub } from './protected-paths.ts';
+import type { Stub } from './held-paths.ts';
 
 /** Of a worktree whose repository points back at it. All paths are real, and as git writes them. */
 export interface WorktreeLook {

@@ -4,8 +4,8 @@
  */
 
 import { SallyportError } from '../protocol/errors.ts';
+import type { Found, Rule } from './held-paths.ts';
 import { isWithin } from './paths.ts';
-import type { FoundKind, Rule } from './protected-paths.ts';
 
 /** What `npx sally` runs in a folder, whoever installed it. */
 export const programNames = [
@@ -22,11 +22,7 @@ export interface ProgramLook {
 }
 
 /** A link cannot be held, so the folder that it is in is. `isLeft`: everything is writable by request. */
-export function programRules(
-  { paths, around }: ProgramLook,
-  found: Readonly<Record<string, FoundKind>>,
-  isLeft: boolean,
-): readonly Rule[] {
+export function programRules({ paths, around }: ProgramLook, found: Found, isLeft: boolean): readonly Rule[] {
   if (around !== undefined && !isLeft) throw notHoldable(around);
   const held = [...programNames, ...paths].flatMap((path) => {
     if (found[path] === undefined) return [];

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type FoundKind, pathsToLookAt, protectWorkspace } from './protected-paths.ts';
+import type { FoundKind } from './held-paths.ts';
+import { pathsToLookAt, protectWorkspace } from './protected-paths.ts';
 
 const repository: Readonly<Record<string, FoundKind>> = {
   '.git': 'directory',

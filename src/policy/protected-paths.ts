@@ -9,29 +9,20 @@
 import type { BoxMount } from '../protocol/box.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import { executedNames } from './executed-names.ts';
+import { ancestors, type Found, type FoundKind, holdPaths, type Rule, type Stub } from './held-paths.ts';
 import { type ProgramLook, programRules } from './program-paths.ts';
 import { foldedName, isExecutedPlace } from './protected-names.ts';
 import { rootGitNames, rootGitRules } from './root-git.ts';
 
-export type FoundKind = 'file' | 'directory' | 'symlink' | 'other';
-
-/** What the host's file system has in the workspace, by relative path and without following links. Absent: nothing is there. */
+/** What the host's file system has in the workspace. */
 export interface WorkspaceLook {
-  readonly found: Readonly<Record<string, FoundKind>>;
+  readonly found: Found;
   /** In the workspace, and named by git's configuration as hooks or as more configuration. */
   readonly named: readonly string[];
   /** At the root, and executed by the host by a pattern of `executed-names.ts`. */
   readonly executed?: readonly string[];
   /** Of Sallyport's own program in it. */
   readonly programs?: ProgramLook;
-}
-
-/** What is put on the host where there is nothing to mount on. A folder is empty, so that git does not see it. */
-export interface Stub {
-  /** On the host, absolute. */
-  readonly path: string;
-  /** Of a file; absent: a folder. */
-  readonly content?: string;
 }
 
 export interface ProtectionWish {
@@ -50,12 +41,6 @@ export interface Protection {
   readonly unprotected: readonly string[];
   /** Of the mounts those that hold Sallyport's own program. */
   readonly programs: readonly string[];
-}
-
-export interface Rule {
-  readonly path: string;
-  /** What to put there if it is missing; `leave`: then there is nothing to protect. */
-  readonly missing: 'folder' | 'leave' | { readonly content: string };
 }
 
 /** Without those with `*`: which of them are there says `WorkspaceLook.executed`. */
@@ -83,11 +68,19 @@ const repositoryRules: readonly Rule[] = [
 const notRepositoryRule: Rule = { path: '.git', missing: 'folder' };
 
 /** Relative paths that must be looked at before `protectWorkspace` can say anything. */
-export function pathsToLookAt(more: readonly string[]): readonly string[] {
-  const rules = [...projectRules, ...repositoryRules, notRepositoryRule].map(({ path }) => path);
-  const all = [...rules, '.git/HEAD', ...rootGitNames, ...more.map(relative)];
-  return [...new Set(all.flatMap((path) => [...ancestors(path), path]))];
-}
+export const pathsToLookAt = (more: readonly string[]): readonly string[] =>
+  withAncestors([...projectRules.map(({ path }) => path), ...gitPlaces, ...more.map(relative)]);
+
+/** What `gitRules` and `rootGitRules` ask for. */
+export const gitPlaces: readonly string[] = [
+  ...[...repositoryRules, notRepositoryRule].map(({ path }) => path),
+  '.git/HEAD',
+  ...rootGitNames,
+];
+
+export const withAncestors = (paths: readonly string[]): readonly string[] => [
+  ...new Set(paths.flatMap((path) => [...ancestors(path), path])),
+];
 
 export function protectWorkspace(
   workspace: { readonly source: string; readonly target: string },
@@ -110,68 +103,22 @@ export function protectWorkspace(
     ...(isGitLeft ? [] : look.named.map(leaveMissing)),
     ...wish.protect.map((path): Rule => ({ path: relative(path), missing: 'folder' })),
   ];
-  const held = new Map<string, Rule>();
-  for (const rule of rules) {
-    // Also a link above it: nothing is there, so nothing has to be held.
-    if (rule.missing === 'leave' && look.found[rule.path] === undefined) continue;
-    const isThere = kindAt(rule.path, look) !== undefined;
-    if (isThere || rule.missing !== 'leave') held.set(rule.path, rule);
-  }
-  // SECURITY: an ancestor that is no mount point could be renamed, and another put in its place.
-  const parents = [...held.keys()].flatMap(ancestors).filter((path) => !held.has(path));
-  const mountOf = (path: string, writable: boolean): BoxMount => ({
-    source: `${workspace.source}/${path}`,
-    target: `${workspace.target}/${path}`,
-    writable,
-  });
-  const isInside = (path: string): boolean => ancestors(path).some((parent) => held.has(parent));
-  const readOnly = [...held.values()].filter(({ path }) => !isInside(path));
-  const writable = [...new Set(parents)].filter((path) => !isInside(path));
-  for (const path of writable) requireFolder(path, look);
+  const { mounts, stubs } = holdPaths(workspace, rules, look.found, notHoldable);
   return {
-    mounts: [
-      ...writable.map((path) => mountOf(path, true)),
-      ...readOnly.map(({ path }) => mountOf(path, false)),
-    ].sort((a, b) => depth(a.target) - depth(b.target) || (a.target < b.target ? -1 : 1)),
-    stubs: [
-      ...writable.filter((path) => path !== '.git').map((path) => stubOf(workspace.source, path, 'folder')),
-      // What was there when this was decided may be gone at a later start.
-      ...readOnly.map(({ path, missing }) =>
-        stubOf(workspace.source, path, missing === 'leave' ? 'folder' : missing),
-      ),
-    ].sort((a, b) => depth(a.path) - depth(b.path)),
+    mounts,
+    stubs,
     unprotected: left,
     programs: programs.map(({ path }) => path).filter((path) => !left.includes(path)),
   };
 }
 
-function gitRules(look: WorkspaceLook): readonly Rule[] {
-  const isRepository = look.found['.git'] === 'directory' && look.found['.git/HEAD'] !== undefined;
+/** Of a repository what git obeys, and of a folder that is none its place. */
+export function gitRules({ found }: { readonly found: Found }): readonly Rule[] {
+  const isRepository = found['.git'] === 'directory' && found['.git/HEAD'] !== undefined;
   return isRepository ? repositoryRules : [notRepositoryRule];
 }
 
 const leaveMissing = (path: string): Rule => ({ path, missing: 'leave' });
-
-function stubOf(folder: string, path: string, missing: Exclude<Rule['missing'], 'leave'>): Stub {
-  const place = `${folder}/${path}`;
-  return missing === 'folder' ? { path: place } : { path: place, content: missing.content };
-}
-
-/** Undefined: nothing is there. What cannot be held is refused. */
-function kindAt(path: string, look: WorkspaceLook): 'file' | 'directory' | undefined {
-  for (const place of [...ancestors(path), path]) {
-    const kind = look.found[place];
-    if (kind === undefined) return undefined;
-    if (kind === 'symlink' || kind === 'other') throw notHoldable(path, place, kind);
-    if (kind === 'file' && place !== path) return undefined;
-  }
-  const kind = look.found[path];
-  return kind === 'file' ? 'file' : 'directory';
-}
-
-function requireFolder(path: string, look: WorkspaceLook): void {
-  if (kindAt(path, look) === 'file') throw notHoldable(path, path, 'file');
-}
 
 function notHoldable(path: string, place: string, kind: FoundKind): SallyportError {
   const what = {
@@ -218,12 +165,3 @@ const relative = (path: string): string =>
     .split('/')
     .filter((part) => part !== '' && part !== '.')
     .join('/');
-
-/** The nearest last; without the path itself. */
-const ancestors = (path: string): readonly string[] =>
-  path
-    .split('/')
-    .slice(0, -1)
-    .map((_, index, parts) => parts.slice(0, index + 1).join('/'));
-
-const depth = (path: string): number => path.split('/').length;

@@ -8,15 +8,13 @@
  */
 
 import { SallyportError } from '../protocol/errors.ts';
-import type { FoundKind, Rule } from './protected-paths.ts';
+import type { Found, Rule } from './held-paths.ts';
 
 const common = 'commondir';
 const shape = ['refs', 'objects', 'HEAD'] as const;
 
 /** Of the root. */
 export const rootGitNames: readonly string[] = [common, ...shape];
-
-type Found = Readonly<Record<string, FoundKind>>;
 
 /** `isLeft`: everything is writable by request. The first is made first and removed last. */
 export function rootGitRules(found: Found, isLeft: boolean): readonly Rule[] {
@@ -28,18 +26,24 @@ export function rootGitRules(found: Found, isLeft: boolean): readonly Rule[] {
   ];
 }
 
-/** A folder `HEAD` is no head: git takes no root with it for a repository. */
-export function refuseRootRepository(found: Found): void {
+/** Why git takes the folder itself for a git directory; undefined: it does not. A folder `HEAD` is no head. */
+export function rootRepository(found: Found): { readonly what: string; readonly path: string } | undefined {
   const hasHead = found['HEAD'] !== undefined && found['HEAD'] !== 'directory';
-  const isWhole = hasHead && found['refs'] !== undefined && found['objects'] !== undefined;
+  if (hasHead && found['refs'] !== undefined && found['objects'] !== undefined)
+    return { what: 'it has HEAD, objects and refs', path: 'HEAD' };
   const leads = found[common] !== undefined && found[common] !== 'directory';
-  if (!isWhole && !leads) return;
-  const what = isWhole ? 'it has HEAD, objects and refs' : 'it has a file commondir';
+  return leads ? { what: 'it has a file commondir', path: common } : undefined;
+}
+
+function refuseRootRepository(found: Found): void {
+  const met = rootRepository(found);
+  if (met === undefined) return;
+  const { what, path } = met;
   throw new SallyportError(
     'refused_by_policy',
     `workspace.path: git takes the folder itself for a git directory (${what}), so a sandbox could write the configuration and the hooks that git obeys on this machine`,
     {
-      details: { field: 'workspace.path', path: isWhole ? 'HEAD' : common },
+      details: { field: 'workspace.path', path },
       advice:
         'Work on a copy (`mode: copy`) or on a clone of the repository; if the folder is not a repository, rename what is named.',
     },

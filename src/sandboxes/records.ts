@@ -1,7 +1,7 @@
 /** What is remembered of a sandbox and of an exec. The store writes it down as it is; views show a part of it. */
 
 import type { BoxPlan } from '../policy/box-plan.ts';
-import type { Stub } from '../policy/protected-paths.ts';
+import type { Stub } from '../policy/held-paths.ts';
 import type { ErrorCode, ErrorDetails, ErrorKind } from '../protocol/errors.ts';
 import type { ExecId, SandboxId } from '../protocol/ids.ts';
 import type { EgressSpec, Spec } from '../protocol/spec.ts';

@@ -10,7 +10,7 @@ import { constants } from 'node:fs';
 import { lstat, mkdir, open, rmdir, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Serial } from '../lib/serial.ts';
-import type { Stub } from '../policy/protected-paths.ts';
+import type { Stub } from '../policy/held-paths.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import { HostWalk } from './host-walk.ts';
 import type { SandboxRecord } from './records.ts';
