@@ -24,6 +24,21 @@ export interface BoxMount {
   readonly writable: boolean;
 }
 
+/**
+ * The paths of the host that mounts hold on to: what they are binds of, and the places in another one that they are mounted on. A
+ * place that is removed takes its mount with it.
+ */
+export function hostPlacesOf(mounts: readonly Omit<BoxMount, 'writable'>[]): readonly string[] {
+  return mounts.flatMap(({ source, target }) => {
+    const around = mounts
+      .filter((other) => target.startsWith(`${other.target}/`))
+      .sort((a, b) => b.target.length - a.target.length)[0];
+    return around === undefined
+      ? [source]
+      : [source, `${around.source}${target.slice(around.target.length)}`];
+  });
+}
+
 export interface BoxLimits {
   readonly memoryBytes: number;
   readonly cpus: number;

@@ -8,7 +8,7 @@
 import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { totalmem } from 'node:os';
 import { join } from 'node:path';
-import type { BoxRequest } from '../../protocol/box.ts';
+import { type BoxRequest, hostPlacesOf } from '../../protocol/box.ts';
 import { SallyportError } from '../../protocol/errors.ts';
 import { label } from '../../protocol/labels.ts';
 import type { BoxEngine, BoxHome, BoxState, EngineFacts, KnownBox } from '../../sandboxes/ports.ts';
@@ -217,7 +217,7 @@ class BubblewrapEngine {
     for (const id of await this.#folders.ids()) {
       const kept = await this.#folders.find(id);
       if (kept === undefined || (await this.#stateOf(id)).status === 'stopped') continue;
-      for (const { source } of kept.box.mounts) paths.add(source);
+      for (const path of hostPlacesOf(kept.box.mounts)) paths.add(path);
     }
     return paths;
   }

@@ -7,6 +7,7 @@
 import { constants } from 'node:fs';
 import { open, readdir, readFile, readlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { hostPlacesOf } from '../../protocol/box.ts';
 
 const mostRecordBytes = 4 * 2 ** 20;
 const nameShape = /^--name=(bw-[0-9a-f]{24})$/;
@@ -41,8 +42,12 @@ async function folderOf(pid: string): Promise<string | undefined> {
 async function mountedBy(folder: string): Promise<readonly string[]> {
   try {
     const text = await readPlain(join(folder, 'box.json'));
-    const { box } = JSON.parse(text) as { box: { mounts: readonly { readonly source: unknown }[] } };
-    return box.mounts.map(({ source }) => source).filter((source) => typeof source === 'string');
+    const { box } = JSON.parse(text) as { box: { mounts: readonly Readonly<Record<string, unknown>>[] } };
+    return hostPlacesOf(
+      box.mounts.flatMap(({ source, target }) =>
+        typeof source === 'string' ? [{ source, target: typeof target === 'string' ? target : source }] : [],
+      ),
+    );
   } catch {
     return [];
   }
