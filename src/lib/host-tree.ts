@@ -32,6 +32,9 @@ export type HostEntry =
   /** A device, a socket, a pipe. */
   | (Named & { readonly kind: 'other' });
 
+/** With all of a small file, where it was read in one go. */
+export type LoadedEntry = HostEntry & { readonly content?: Buffer };
+
 const slash = Buffer.from('/');
 export const joinPath = (parent: Buffer, name: Buffer): Buffer =>
   parent.length === 0 ? name : Buffer.concat([parent, slash, name]);

@@ -8,7 +8,14 @@
 
 import type { Dirent } from 'node:fs';
 import { readdir } from 'node:fs/promises';
-import { FileChangedError, type HostEntry, hostEntry, joinPath, smallFileNow } from '../lib/host-tree.ts';
+import {
+  FileChangedError,
+  type HostEntry,
+  hostEntry,
+  joinPath,
+  type LoadedEntry,
+  smallFileNow,
+} from '../lib/host-tree.ts';
 import { localDevice } from '../lib/local-disk.ts';
 import { OpenFolder } from '../lib/open-folder.ts';
 import { Turns } from '../lib/turns.ts';
@@ -21,10 +28,7 @@ import { HostWalk } from './host-walk.ts';
 const mostPatternBytes = 1024 * 1024;
 const smallFileBytes = 64 * 1024;
 
-export type CopyEntry = HostEntry & {
-  /** All of a small file. */
-  readonly content?: Buffer;
-};
+export type CopyEntry = LoadedEntry;
 
 export interface Listed {
   readonly path: Buffer;
