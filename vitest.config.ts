@@ -52,6 +52,9 @@ const onBothEngines = [
         'test/security/planted.test.ts',
         'test/security/sandbox-boundary.test.ts',
         'test/security/strict-profile.test.ts',
+        'test/security/tool-copies.test.ts',
+        'test/security/tool-folders.test.ts',
+        'test/security/tool-placeholders.test.ts',
       ]
     : []),
 ];

@@ -1,6 +1,11 @@
-/** docs/protected-names.md: what a host executes unasked, by whom and when, as `policy/executed-names.ts` has it. */
+/**
+ * docs/protected-names.md: what a host executes unasked, by whom and when, as `policy/executed-names.ts` has it for workspaces and
+ * `policy/tool-names.ts` for folders of built-in tools.
+ */
 
+import { builtinTools } from '../../src/policy/builtin-tools.ts';
 import { type ExecutedName, executedNames, writableNames } from '../../src/policy/executed-names.ts';
+import { type ToolName, toolNames } from '../../src/policy/tool-names.ts';
 
 const missing: Readonly<Record<ExecutedName['missing'], string>> = {
   placeholder: 'empty folder',
@@ -19,6 +24,35 @@ function rows(): readonly string[] {
     const { by, when, missing: how } = entries[0] ?? { by: '', when: '', missing: 'scan' as const };
     return `| ${names} | ${by} | ${when} | ${missing[how]} |`;
   });
+}
+
+/** The same for tools, by folder. */
+function toolRows(): readonly string[] {
+  const mounts = Object.values(builtinTools).flatMap((tool) => tool.mounts);
+  const groups = new Map<string, ToolName[]>();
+  for (const entry of toolNames) {
+    const key = [entry.mount, entry.by, entry.when, entry.inside, JSON.stringify(entry.missing)].join('|');
+    groups.set(key, [...(groups.get(key) ?? []), entry]);
+  }
+  return [...groups.values()].flatMap((entries) => {
+    const [first] = entries;
+    if (first === undefined) return [];
+    const folder = `~/${mounts.find(({ id }) => id === first.mount)?.source}`;
+    const names = entries.map(({ name }) => (name === '.' ? `\`${folder}\`` : `\`${folder}/${name}\``));
+    return `| ${names.join(', ')} | ${first.by} | ${first.when} | ${inside[first.inside]} | ${whenMissing(first)} |`;
+  });
+}
+
+const inside: Readonly<Record<ToolName['inside'], string>> = {
+  readonly: 'read-only',
+  own: 'own, empty at first',
+  copy: 'own, a copy at first',
+};
+
+function whenMissing({ missing: how, name }: ToolName): string {
+  if (how === 'scan') return 'reported when it appears';
+  if (how !== 'folder') return how.content === '' ? 'empty file' : `file with \`${how.content.trim()}\``;
+  return name === '.' ? 'the tool goes without it' : 'empty folder';
 }
 
 export function protectedPage(): string {
@@ -41,7 +75,18 @@ Git directories have rules of their own: [live-workspace.md](live-workspace.md#g
 |---|---|---|---|
 ${rows().join('\n')}
 
-## What stays writable
+## Folders of built-in tools
+
+A [built-in tool](builtin-tools.md) brings folders of your home. The programs below execute or obey these
+names there. They are held unless the tool has \`mode: shared\`. "Own" means that the sandbox has a folder of
+its own in that place, which your machine never sees. Names without a placeholder are read-only where they
+exist.
+
+| name | executed or obeyed by | when | inside | if missing |
+|---|---|---|---|---|
+${toolRows().join('\n')}
+
+## What stays writable in a workspace
 
 A sandbox can change everything else. Read it before you run it.
 

@@ -3,6 +3,7 @@
 import { specFields } from '../../src/config/spec-fields.ts';
 import { schemaPath, specJsonSchema } from '../../src/config/spec-json-schema.ts';
 import { builtinTools } from '../../src/policy/builtin-tools.ts';
+import { isCopiedWhole, isExecutedFrom, ownNames } from '../../src/policy/tool-names.ts';
 import { builtinToolNames } from '../../src/protocol/builtin-tool-names.ts';
 
 export function specSchemaFile(): Record<string, string> {
@@ -107,9 +108,12 @@ Of a workspace the same rules say what \`sally diff\` and \`sally apply\` leave 
 
 ## Built-in tools
 
-| tool | folder of your home | inside | |
-|---|---|---|---|
+| tool | folder of your home | inside | by default | with \`mode: shared\` |
+|---|---|---|---|---|
 ${toolRows().join('\n')}
+
+What your machine executes or obeys in these folders, such as hooks and settings, is read-only inside, or the sandbox has its own.
+[builtin-tools.md](builtin-tools.md) says how, and [protected-names.md](protected-names.md#folders-of-built-in-tools) lists each name.
 
 \`git\` also wants your SSH agent. A folder that is not there is an error for claude and codex; the others go without it, with an event \`tool_skipped\`.
 With claude, codex and git your real credentials become visible inside, and the events say so (\`tool_credentials\`).
@@ -139,9 +143,19 @@ copies:
 
 function toolRows(): readonly string[] {
   return builtinToolNames.flatMap((tool) =>
-    builtinTools[tool].mounts.map(({ source, target, writable }) => {
+    builtinTools[tool].mounts.map(({ id, source, target, writable }) => {
       const inside = target.startsWith('/') ? target : `~/${target}`;
-      return `| \`${tool}\` | \`~/${source}\` | \`${inside}\` | ${writable ? 'writable' : 'read-only'} |`;
+      const shared = writable ? 'writable' : 'read-only';
+      const how = writable ? protectedWords(id) : shared;
+      return `| \`${tool}\` | \`~/${source}\` | \`${inside}\` | ${how} | ${shared} |`;
     }),
   );
+}
+
+function protectedWords(mount: string): string {
+  if (!isExecutedFrom(mount)) return 'writable';
+  if (isCopiedWhole(mount)) return 'a copy';
+  const copies = ownNames(mount).filter(({ inside }) => inside === 'copy');
+  if (copies.length === 0) return 'writable, but for what the host executes';
+  return `writable, with copies of ${copies.map(({ name }) => `\`${name}\``).join(', ')}`;
 }

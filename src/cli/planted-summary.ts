@@ -1,4 +1,4 @@
-/** What appeared in a live workspace that programs of this machine may execute, as loud lines with what to do. */
+/** What appeared in a live workspace or a tool's folder that programs of this machine may execute, as loud lines with what to do. */
 
 import type { WorkspaceScanView } from '../protocol/views.ts';
 import { note } from './output.ts';
@@ -24,11 +24,16 @@ export function plantedLines(
 ): readonly string[] {
   const news = planted.filter(({ found_at: foundAt }) => foundAt >= since);
   const things = news.length === 1 ? '1 thing' : `${news.length} things`;
+  const where = news.every(({ tool }) => tool === undefined)
+    ? 'in the workspace'
+    : news.some(({ tool }) => tool === undefined)
+      ? 'in the workspace and in folders of tools'
+      : 'in folders of tools';
   return [
     ...(news.length === 0
       ? []
       : [
-          `WARNING: ${things} appeared in the workspace that programs of this machine may execute:`,
+          `WARNING: ${things} appeared ${where} that programs of this machine may execute:`,
           ...news
             .slice(0, mostShown)
             .map(({ path, kind, how, advice }) => `  ${printable(path)} (${kind}, ${how}): ${advice}`),

@@ -124,6 +124,10 @@ describe('approval of a project file', () => {
     ['mounts: [{source: /srv, target: /x, writable: true}]', 'read and change /srv, at /x'],
     ['copies: [{source: /srv, target: /x}]', 'get a copy of /srv, at /x'],
     ['builtin_tools: [git]', 'use the folders of git in your home'],
+    [
+      'builtin_tools: [{name: uv, mode: shared}]',
+      'use the folders of uv in your home, and change what this machine executes from them (mode shared)',
+    ],
     ['limits: {memory: 5g}', 'use more than usual: memory 5.0 GiB'],
     ['limits: {pids: 513}', 'use more than usual: pids 513'],
     ['profile: standard', 'profile: standard'],
@@ -138,6 +142,20 @@ describe('approval of a project file', () => {
       message: expect.stringContaining(line),
       advice: expect.stringContaining('SALLYPORT_APPROVE_PROJECT=1'),
     });
+  });
+
+  it('[A4] is needed again when a tool becomes shared, and not when its mode is only spelled out', async () => {
+    const asked: ApprovalRequest[] = [];
+    const answers = { ask: async (request: ApprovalRequest) => asked.push(request) > 0 };
+    await write('builtin_tools: [uv]\n');
+    await load(answers);
+    await write('builtin_tools: [{name: uv, mode: protected}]\n');
+    await load(answers);
+    expect(asked).toHaveLength(1);
+    await write('builtin_tools: [{name: uv, mode: shared}]\n');
+    await load(answers);
+    expect(asked).toHaveLength(2);
+    expect(asked[1]?.fingerprint).not.toBe(asked[0]?.fingerprint);
   });
 
   it('says everything that a service gets, in full length', async () => {

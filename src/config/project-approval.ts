@@ -11,6 +11,7 @@ import { canonicalJson } from '../lib/canonical-json.ts';
 import { formatDuration } from '../lib/durations.ts';
 import { formatSize } from '../lib/sizes.ts';
 import { profiles } from '../policy/profiles.ts';
+import { toolMode, toolName } from '../protocol/builtin-tool-names.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import { parseSpec } from '../protocol/parse-spec.ts';
 import { writePort } from '../protocol/port-spec.ts';
@@ -114,8 +115,10 @@ function describe(field: string, value: unknown): readonly string[] {
         ({ source, target }) => `get a copy of ${source}, at ${target}`,
       );
     case 'builtin_tools':
-      return (value as NonNullable<Spec['builtin_tools']>).map(
-        (tool) => `use the folders of ${tool} in your home`,
+      return (value as NonNullable<Spec['builtin_tools']>).map((tool) =>
+        toolMode(tool) === 'shared'
+          ? `use the folders of ${toolName(tool)} in your home, and change what this machine executes from them (mode shared)`
+          : `use the folders of ${toolName(tool)} in your home`,
       );
     case 'required_services':
     case 'optional_services':

@@ -283,7 +283,8 @@ export const specFields: readonly SpecField[] = [
     field: 'builtin_tools',
     meaning:
       'Tools whose folders of your home are inside: claude, codex, git, uv, npm, apt. With claude, codex and git your real credentials ' +
-      'become visible inside.',
+      'become visible inside. An entry is a name, or `{ name, mode }`: `mode: shared` also makes writable what the host executes from these ' +
+      "folders, which otherwise is read-only inside or the sandbox's own ([builtin-tools.md](builtin-tools.md)).",
     absent: 'none',
     empty: 'none, also not those of weaker sources',
     example: '[npm]',

@@ -44,6 +44,21 @@ describe('[A14] a YAML file', () => {
       '3:13: mounts.0.target ("b") must be absolute',
     ],
     [
+      'an unknown key where a text or a map may be',
+      'builtin_tools:\n  - git\n  - name: uv\n    mod: shared\n',
+      '4:5: builtin_tools.1.mod is no known field; did you mean mode?',
+    ],
+    [
+      'a wrong value where a text or a map may be',
+      'builtin_tools:\n  - {name: uv, mode: open}\n',
+      '2:22: builtin_tools.0.mode ("open") must be protected or shared',
+    ],
+    [
+      'one tool in two modes',
+      'builtin_tools: [uv, {name: uv, mode: shared}]\n',
+      '1:21: builtin_tools.1 (a map) names uv as shared, and entry 0 as protected',
+    ],
+    [
       'an unknown key in a rule',
       'egress: {allow: [{hots: x.com}]}\n',
       'egress.allow.0.hots is no known field; did you mean host?',

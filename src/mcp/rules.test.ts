@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type McpClient, settingsWith } from './client-settings.ts';
 import { type McpRules, type SandboxRequest, specFor } from './rules.ts';
 import { shown } from './shown-text.ts';
+import { sandboxTools } from './tools/sandbox-tools.ts';
 
 const rules: McpRules = {
   spec: { name: 'mine', image: 'base:1', limits: { memory: '1g' }, egress: { allow: ['x.org'] } },
@@ -35,6 +36,17 @@ describe('what a model may ask for', () => {
     { name: 'mine' },
   ])('is refused: %j', (request) => {
     expect(() => specFor(rules, request)).toThrow(/is refused/);
+  });
+
+  it('[A4] is no tool, and no other mode of one: those are as the user said', () => {
+    const wish = { builtin_tools: [{ name: 'uv', mode: 'shared' }] };
+    const create = sandboxTools.find(({ name }) => name === 'sandbox_create');
+    expect(create?.input.safeParse({ name: 'n' }).success).toBe(true);
+    expect(create?.input.safeParse(wish).success).toBe(false);
+    const withTool = (tool: NonNullable<McpRules['spec']['builtin_tools']>[number]) =>
+      specFor({ ...rules, spec: { builtin_tools: [tool] } }, wish as SandboxRequest).builtin_tools;
+    expect(withTool('uv')).toEqual(['uv']);
+    expect(withTool({ name: 'uv', mode: 'shared' })).toEqual([{ name: 'uv', mode: 'shared' }]);
   });
 
   it('is bounded by the profile where the user said nothing', () => {

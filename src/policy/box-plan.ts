@@ -20,7 +20,7 @@ import { requireNoProgram } from './program-paths.ts';
 import { type Protection, protectWorkspace, type WorkspaceLook } from './protected-paths.ts';
 import { type LenderFacts, quotaLender, sharesQuotas } from './quota-lender.ts';
 import { requireFreeTargets, type Target, targetOf } from './targets.ts';
-import { type PlannedShadow, plannedShadows, type ToolFacts, toolSources } from './tool-sources.ts';
+import { type PlannedShadow, type ToolFacts, type ToolFolder, toolSources } from './tool-sources.ts';
 
 /** A path of the spec as the host's file system has it. */
 export interface PathFacts {
@@ -71,8 +71,14 @@ export interface BoxPlan {
   readonly shadows: readonly PlannedShadow[];
   /** Sockets of the host that tools want inside. */
   readonly sockets: readonly PlannedSocket[];
-  /** What must be on the host for the mounts that protect a live workspace, and may be missing. */
+  /** What must be on the host for the mounts that protect a live workspace or a tool's folder, and may be missing. */
   readonly stubs?: readonly Stub[];
+  /** Places of the host in a tool's folder that are hidden inside by a folder of the sandbox's own. */
+  readonly covered?: readonly { readonly source: string; readonly target: string }[];
+  /** Tools' folders that are writable inside, with what the host executes in them held. */
+  readonly toolFolders?: readonly ToolFolder[];
+  /** Tools in mode `shared`: nothing is held in their folders. */
+  readonly sharedTools?: readonly string[];
   /** Of a live worktree: where its repository keeps what belongs to it. */
   readonly worktreeDir?: string;
   /** What the host would execute and the sandbox may write to, by request. */
@@ -141,9 +147,10 @@ export function planBox(spec: Spec, facts: PlanFacts): BoxPlan {
         })),
       ...(protection?.mounts ?? []),
       ...(provided?.mounts ?? []),
+      ...tools.mounts,
     ],
     copies: plannedCopies(spec, given),
-    shadows: plannedShadows(tools.sources),
+    shadows: tools.shadows,
     sockets: tools.sockets,
     tmpfs: memoryFolders(profile, limits),
     readOnlyRoot: profile.readOnlyRoot,
@@ -159,11 +166,12 @@ export function planBox(spec: Spec, facts: PlanFacts): BoxPlan {
     ],
     ...(protection === undefined
       ? {}
-      : {
-          stubs: [...protection.stubs, ...(provided?.stubs ?? [])],
-          unprotected: protection.unprotected,
-          programs: protection.programs,
-        }),
+      : { unprotected: protection.unprotected, programs: protection.programs }),
+    ...(protection === undefined && tools.folders.length === 0
+      ? {}
+      : { stubs: [...(protection?.stubs ?? []), ...(provided?.stubs ?? []), ...tools.stubs] }),
+    ...(tools.folders.length === 0 ? {} : { toolFolders: tools.folders, covered: tools.covered }),
+    ...(tools.shared.length === 0 ? {} : { sharedTools: tools.shared }),
     ...(protection !== undefined &&
     provided !== undefined &&
     facts.worktree !== undefined &&

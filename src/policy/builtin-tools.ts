@@ -1,9 +1,17 @@
 /**
  * The built-in tools as data (A4): which folders of the user's home each of them brings, and where they are inside. Who asks for
- * one chooses from this table and cannot point it elsewhere.
+ * one chooses from this table and cannot point it elsewhere. What is held in these folders is in `tool-names.ts`.
  */
 
-import { type BuiltinToolName, builtinToolNames } from '../protocol/builtin-tool-names.ts';
+import {
+  type BuiltinToolMode,
+  type BuiltinToolName,
+  builtinToolNames,
+  toolMode,
+  toolName,
+  type WantedTool,
+} from '../protocol/builtin-tool-names.ts';
+import { toolNames } from './tool-names.ts';
 
 export interface ToolMount {
   /** Several tools may bring the same one; it is mounted once. */
@@ -70,12 +78,21 @@ export const builtinTools: Readonly<Record<BuiltinToolName, BuiltinTool>> = {
 export interface WantedMount extends ToolMount {
   /** The first tool that brings it. */
   readonly tool: BuiltinToolName;
+  /** `shared` only if every tool that brings it is. */
+  readonly mode: BuiltinToolMode;
 }
 
 /** In the order of the tools, each once. */
-export function wantedMounts(tools: readonly BuiltinToolName[]): readonly WantedMount[] {
-  const all = tools.flatMap((tool) => builtinTools[tool].mounts.map((mount) => ({ ...mount, tool })));
-  return all.filter(({ id }, index) => all.findIndex((other) => other.id === id) === index);
+export function wantedMounts(tools: readonly WantedTool[]): readonly WantedMount[] {
+  const all = tools.flatMap((each) => {
+    const tool = toolName(each);
+    return builtinTools[tool].mounts.map((mount) => ({ ...mount, tool, mode: toolMode(each) }));
+  });
+  const isProtected = (id: string): boolean =>
+    all.some((mount) => mount.id === id && mount.mode === 'protected');
+  return all
+    .filter(({ id }, index) => all.findIndex((other) => other.id === id) === index)
+    .map((mount) => ({ ...mount, mode: isProtected(mount.id) ? 'protected' : 'shared' }));
 }
 
 /** Places of credentials that a tool serves though nothing of them is mounted: the agent signs in their stead. */
@@ -90,3 +107,16 @@ export function toolFor(placeInHome: string): BuiltinToolName | undefined {
   );
   return byMount ?? servedBySocket[placeInHome];
 }
+
+/** Git worktrees of projects: somebody works in one, and it is protected as every live workspace. */
+const notPrograms: ReadonlySet<string> = new Set(['.codex/worktrees']);
+
+/** Places in a home that the host executes from by way of these tools. */
+export const executedInHome: readonly string[] = toolNames
+  .filter(({ name }) => !name.includes('*'))
+  .map(({ mount, name }) => {
+    const all = builtinToolNames.flatMap((tool) => builtinTools[tool].mounts);
+    const source = all.find(({ id }) => id === mount)?.source ?? '';
+    return name === '.' ? source : `${source}/${name}`;
+  })
+  .filter((place) => !notPrograms.has(place));

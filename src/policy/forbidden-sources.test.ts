@@ -124,6 +124,13 @@ describe('[O4] sources on Linux', () => {
     ['/home/me/.local/bin', 'startup'],
     ['/root/.profile', 'startup'],
     ['/home/me/.gitconfig', 'startup'],
+    ['/home/me/.local/share/uv/tools', 'startup'],
+    ['/home/me/.cache', 'startup'],
+    ['/home/me/.npm', 'startup'],
+    ['/home/me/.npm/_npx/one', 'startup'],
+    ['/home/me/.claude/hooks', 'startup'],
+    ['/home/me/.claude/settings.json', 'startup'],
+    ['/home/me/.agents', 'startup'],
     ['/usr', 'programs'],
     ['/usr/local/bin', 'programs'],
     ['/lib', 'programs'],
@@ -131,6 +138,13 @@ describe('[O4] sources on Linux', () => {
     expect(rule(path, linux)).toBeUndefined();
     expect(rule(path, linux, true)).toBe(expected);
   });
+
+  it.each(['/home/me/.codex/worktrees/a/project', '/home/me/.claude/projects/p', '/home/me/.npm/_logs'])(
+    '%s in the folder of a tool may be written to: no tool executes from it',
+    (path) => {
+      expect(rule(path, linux, true)).toBeUndefined();
+    },
+  );
 
   it.each(['/', '/var', '/home', '/dev', '/proc', '/var/run', '/etc'])(
     'the home %s of a service user opens nothing',

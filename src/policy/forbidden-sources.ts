@@ -6,7 +6,7 @@
  */
 
 import { SallyportError } from '../protocol/errors.ts';
-import { toolFor } from './builtin-tools.ts';
+import { executedInHome, toolFor } from './builtin-tools.ts';
 import {
   credentialsInHome,
   engineSocketName,
@@ -175,14 +175,15 @@ function homeContentRule({ home, inside, contains }: Look, writable: boolean): S
       wayOut: credentialsWayOut(secret),
     };
   }
-  const startup = writable ? startupInHome.find(meets) : undefined;
+  const startup = writable ? [...startupInHome, ...executedInHome].find(meets) : undefined;
   if (startup === undefined) return undefined;
   const place = `${home}/${startup}`;
+  const tool = toolFor(startup);
   return {
     rule: 'startup',
     place,
     because: `the host runs what is in ${place}, so writing there is leaving the sandbox`,
-    wayOut: 'Mount it read-only (without `writable`), or work on a copy.',
+    wayOut: `Mount it read-only (without \`writable\`), or work on a copy.${tool === undefined ? '' : ` The built-in tool ${tool} protects what the host runs (\`builtin_tools: [${tool}]\`).`}`,
   };
 }
 

@@ -19,6 +19,8 @@ export function imagePlaces({ user, workdir, copies, mounts }: BoxPlan): ImagePl
   const targetsOf = (kind: 'file' | 'directory'): readonly string[] =>
     copies.filter((copy) => copy.kind === kind && !copy.isWorkspace).map(({ target }) => target);
   const aboveMounts = mounts
+    // What is mounted on a place in another mount finds it there.
+    .filter(({ target }) => !mounts.some((other) => target.startsWith(`${other.target}/`)))
     .map(({ target }) => posix.dirname(target))
     .filter((folder) => folder !== user.home && isWithin(folder, user.home));
   return {

@@ -16,7 +16,8 @@ export const foldedName = (name: string): string =>
     .replace(/:.*$/u, '')
     .replace(/[. ]+$/u, '');
 
-const patternOf = (name: string): RegExp =>
+/** `*` stands for any characters of a name; to be asked with a folded one. */
+export const patternOf = (name: string): RegExp =>
   new RegExp(`^${name.toLowerCase().replace(/[.+]/g, '\\$&').replaceAll('*', '.*')}$`, 'u');
 
 /** As Windows shortens it: `.vscode` is also `VSCODE~1`, `.mcp.json` is also `MCP~1.JSO`. */

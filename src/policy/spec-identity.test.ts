@@ -24,6 +24,17 @@ describe('the identity of a spec', () => {
     expect(specHash(a)).not.toBe(specHash(b));
   });
 
+  it('[A4] tells a shared tool from a protected one, however that is written', () => {
+    const plain = spec({ builtin_tools: ['uv'] });
+    const spelled = spec({ builtin_tools: [{ name: 'uv', mode: 'protected' }] });
+    const shared = spec({ builtin_tools: [{ name: 'uv', mode: 'shared' }] });
+    expect(specHash(spelled)).toBe(specHash(plain));
+    expect(specHash(shared)).not.toBe(specHash(plain));
+    expect(specDifferences(plain, shared)).toEqual(['builtin_tools']);
+    // As a label keeps it.
+    expect(spec(JSON.parse(JSON.stringify(shared)))).toEqual(shared);
+  });
+
   it('tells the order of a list apart', () => {
     expect(specDifferences(spec({ command: ['a', 'b'] }), spec({ command: ['b', 'a'] }))).toEqual([
       'command',

@@ -7,8 +7,7 @@
  */
 
 import { z } from 'zod';
-import { closest } from '../lib/closest.ts';
-import { builtinToolNames } from './builtin-tool-names.ts';
+import { builtinToolsSchema } from './builtin-tool-spec.ts';
 import { egressPresetNames } from './egress-preset-names.ts';
 import { engineNames } from './engine-environment.ts';
 import { portsSchema } from './port-spec.ts';
@@ -89,14 +88,6 @@ const mountSchema = z.strictObject({
 
 const copySchema = z.strictObject({ source: hostPath, target: insidePath, ...excludes });
 
-const builtinTool = z.enum(builtinToolNames, {
-  error: ({ input }) => {
-    const meant = closest(String(input), builtinToolNames);
-    const known = `the built-in tools are ${builtinToolNames.join(', ')}`;
-    return `is no built-in tool; ${meant === undefined ? '' : `did you mean ${meant}? `}${known}`;
-  },
-});
-
 /** One rule: a line, or its parts. Whether it can be understood is for `policy/egress` to say. */
 export const egressRuleSchema = z.union([
   noNul.min(1).max(512),
@@ -152,7 +143,7 @@ export const specSchema = z.strictObject({
   /** Files and folders that are copied in when it is made. */
   copies: z.array(copySchema).max(100).optional(),
   /** Known tools with their folders of the user's home. */
-  builtin_tools: z.array(builtinTool).max(100).optional(),
+  builtin_tools: builtinToolsSchema.optional(),
   /** Containers beside it, on a network of their own. */
   required_services: requiredServicesSchema.optional(),
   optional_services: optionalServicesSchema.optional(),

@@ -119,6 +119,8 @@ export const sandboxView = z.strictObject({
   idle_ttl_ms: z.number().optional(),
   expires_at: time.optional(),
   running_execs: z.number().int(),
+  /** A scan says what was planted in its live workspace or in tools' folders. */
+  scanned: z.literal(true).optional(),
 });
 export type SandboxView = z.infer<typeof sandboxView>;
 
@@ -170,7 +172,7 @@ export const execView = z.strictObject({
   gated: z.literal(true).optional(),
   /** With it: what the sandbox was denied until then. */
   denied_before: z.array(deniedHost).optional(),
-  /** Only in the answer to its start: the workspace is live, and a scan says what was planted in it. */
+  /** Only in the answer to its start: the workspace is live, or a tool's folder is, and a scan says what was planted there. */
   live: z.literal(true).optional(),
 });
 export type ExecView = z.infer<typeof execView>;
@@ -279,7 +281,7 @@ export type VerifyCheck = z.infer<typeof verifyCheck>;
 export const verifyView = z.strictObject({ ok: z.boolean(), checks: z.array(verifyCheck) });
 export type VerifyView = z.infer<typeof verifyView>;
 
-/** What a scan of a live workspace found that programs of the host may execute. */
+/** What a scan of a live workspace and of tools' folders found that programs of the host may execute. */
 export const workspaceScanView = z.strictObject({
   /** False: the scan goes on, and this is what is known until now. */
   finished: z.boolean(),
@@ -287,10 +289,12 @@ export const workspaceScanView = z.strictObject({
   incomplete: z.string().optional(),
   planted: z.array(
     z.strictObject({
-      /** Relative to the workspace. */
+      /** Relative to the workspace; in a tool's folder from the home on: `~/.claude/x`. */
       path: z.string(),
+      /** Of a tool's folder: which one. */
+      tool: z.string().optional(),
       kind: z.enum(['git directory', 'git pointer', 'git operation', 'invalid HEAD', 'name']),
-      /** Compared with the workspace when the sandbox was made. */
+      /** Compared with what was there when the sandbox was made. */
       how: z.enum(['new', 'changed']),
       found_at: time,
       advice: z.string(),

@@ -156,16 +156,13 @@ export class BoxKeeper {
   /** A box that cannot be started in the workspace as it is now goes; `start` makes another. */
   async #renew(): Promise<void> {
     const { keeper } = this.#parts;
-    const plan = await renewedPlan(keeper.record);
-    if (plan === undefined) return;
+    const renewed = await renewedPlan(keeper.record);
+    if (renewed === undefined) return;
     const { containerId } = keeper.record;
     if (containerId !== undefined) await this.#world.engine.remove(containerId);
     keeper.forgetContainer();
-    keeper.note({ plan });
-    this.tell(
-      'workspace_renewed',
-      'the workspace is a repository that it was not before, or none any more; the container was made anew, without what was written outside of the workspace',
-    );
+    keeper.note({ plan: renewed.plan });
+    this.tell(renewed.code, renewed.message);
   }
 
   tell(code: string, message: string): void {

@@ -4,7 +4,7 @@
  */
 
 import { readlink, realpath } from 'node:fs/promises';
-import type { HostEntry } from '../lib/host-tree.ts';
+import type { HostEntry, LoadedEntry } from '../lib/host-tree.ts';
 import { linkText, relativeLink } from '../policy/copy-links.ts';
 import type { PlannedCopy } from '../policy/copy-sources.ts';
 import { isWithin } from '../policy/paths.ts';
@@ -90,9 +90,10 @@ async function* treeOf({ source, excludes }: PlannedCopy): AsyncGenerator<TreeSo
  */
 export async function* shadowEntries(
   root: string,
+  excludes: readonly string[],
   leftOut: (link: string) => void,
-): AsyncGenerator<HostEntry> {
-  for await (const entry of new CopyTree(root, { patterns: [], from: [] }).entries()) {
+): AsyncGenerator<LoadedEntry> {
+  for await (const entry of new CopyTree(root, { patterns: excludes, from: [] }).entries()) {
     if (entry.kind === 'other') continue;
     if (entry.kind !== 'link') {
       yield entry.kind === 'file' ? { ...entry, chunks: () => readable(entry) } : entry;

@@ -53,12 +53,19 @@ describe('what is expected inside', () => {
 
   test('protected paths and what was left unprotected are rows of their own, also where a path has blanks', () => {
     const record = sandboxRecord(1);
+    const root = { source: '/p', target: '/work', writable: true };
     const held = { source: '/p/my hooks ü', target: '/work/my hooks ü', writable: false };
+    const other = { source: '/o', target: '/other', writable: false };
     const rows = expectations(
       {
         ...record,
         spec: { ...record.spec, workspace: { path: '/p', target: '/work', mode: 'live' } },
-        plan: { ...record.plan, mounts: [held], unprotected: ['.vscode', '.idea'] },
+        plan: {
+          ...record.plan,
+          mounts: [root, held, other],
+          unprotected: ['.vscode', '.idea'],
+          sharedTools: ['uv'],
+        },
       },
       '/.sallyport',
     );
@@ -69,6 +76,8 @@ describe('what is expected inside', () => {
     expect(rows).toContainEqual(
       expect.objectContaining({ name: 'dangerously unprotected', expected: '.vscode .idea' }),
     );
+    expect(rows).toContainEqual(expect.objectContaining({ name: 'tools in mode shared', expected: 'uv' }));
+    expect(rows).toContainEqual(expect.objectContaining({ name: 'mount /other', expected: 'ro' }));
   });
 
   test('gVisor, which shows neither filter nor privileges, leaves them unknown', () => {

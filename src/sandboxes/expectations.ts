@@ -1,6 +1,5 @@
 /** What a sandbox must look like from inside, row by row: what is expected, and how to find it in what the kernel shows. Pure. */
 
-import { plainPath } from '../policy/paths.ts';
 import { wantedServices } from '../policy/services.ts';
 import type { SandboxRecord } from './records.ts';
 import { agentSocketInside, wantsAgent } from './socket-forwards.ts';
@@ -18,8 +17,7 @@ export interface Expectation {
 }
 
 export function expectations(record: SandboxRecord, porterMount: string): readonly Expectation[] {
-  const { user, limits, profile, mounts, unprotected = [] } = record.plan;
-  const { workspace } = record.spec;
+  const { user, limits, profile, mounts, unprotected = [], sharedTools = [] } = record.plan;
   const strict = profile === 'strict';
   const onBubblewrap = record.isolation.engine === 'bubblewrap';
   const noCapability = '0000000000000000';
@@ -62,9 +60,10 @@ export function expectations(record: SandboxRecord, porterMount: string): readon
     { name: 'root', expected: strict || onBubblewrap ? 'ro' : 'rw', find: (shown) => mountMode(shown, '/') },
     { name: `mount ${porterMount}`, expected: 'ro', find: (shown) => mountMode(shown, porterMount) },
     { name: '/tmp', expected: strict ? 'tmpfs noexec' : 'tmpfs exec', find: tmp },
-    ...unprotectedRow(unprotected),
+    ...statedRow('dangerously unprotected', unprotected),
+    ...statedRow('tools in mode shared', sharedTools),
     ...mounts.map(({ target, writable }) => ({
-      name: `${isInWorkspace(target, workspace?.target) && !writable ? 'protected' : 'mount'} ${target}`,
+      name: `${!writable && isInWritable(target, mounts) ? 'protected' : 'mount'} ${target}`,
       expected: writable ? 'rw' : 'ro',
       find: (shown: Shown) => mountMode(shown, target),
     })),
@@ -95,15 +94,15 @@ function resolver(shown: Shown): string | undefined {
   return servers.length === 1 && servers[0]?.[1] === '127.0.0.1' ? '127.0.0.1' : undefined;
 }
 
-/** Nothing else can be mounted there: targets inside each other are refused. */
-const isInWorkspace = (target: string, workspace: string | undefined): boolean =>
-  workspace !== undefined && target.startsWith(`${plainPath(workspace)}/`);
+/** Only what is held lies in another mount: targets of a spec inside each other are refused. */
+const isInWritable = (target: string, mounts: SandboxRecord['plan']['mounts']): boolean =>
+  mounts.some((mount) => mount.writable && target.startsWith(`${mount.target}/`));
 
 /** Not to be found inside: what is not protected cannot be told from any other file. It is said all the same. */
-function unprotectedRow(paths: readonly string[]): readonly Expectation[] {
-  if (paths.length === 0) return [];
-  const list = paths.join(' ');
-  return [{ name: 'dangerously unprotected', expected: list, find: () => list }];
+function statedRow(name: string, what: readonly string[]): readonly Expectation[] {
+  if (what.length === 0) return [];
+  const list = what.join(' ');
+  return [{ name, expected: list, find: () => list }];
 }
 
 /** Limits of memory are whole pages. */

@@ -3,13 +3,15 @@
 import { readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PlanFacts } from '../policy/box-plan.ts';
-import { wantedMounts } from '../policy/builtin-tools.ts';
+import { type WantedMount, wantedMounts } from '../policy/builtin-tools.ts';
 import { linkText } from '../policy/copy-links.ts';
 import { isWithin } from '../policy/paths.ts';
-import type { ToolFacts } from '../policy/tool-sources.ts';
+import { isCopiedWhole, ownNames } from '../policy/tool-names.ts';
+import { isHeldIn, type ToolFacts } from '../policy/tool-sources.ts';
 import type { Spec } from '../protocol/spec.ts';
 import { CopyTree, type Listing } from './copy-tree.ts';
 import { pathFacts } from './path-facts.ts';
+import { lookIntoTool } from './tool-look.ts';
 import { lookAtWorkspace, type WorkspaceKnown } from './workspace-look.ts';
 
 export type Looked = Pick<
@@ -25,23 +27,38 @@ export async function lookAtSpec(spec: Spec, home: string, known: WorkspaceKnown
   return {
     mounts: await sources('mounts', mounts),
     copies: await sources('copies', copies),
-    tools: await Promise.all(wantedMounts(tools).map(({ id, source }) => toolFacts(id, home, source))),
+    tools: await Promise.all(wantedMounts(tools).map((mount) => toolFacts(mount, home, known))),
     ...(workspace === undefined ? {} : await lookAtWorkspace(workspace, known)),
   };
 }
 
-async function toolFacts(id: string, home: string, source: string): Promise<ToolFacts> {
+async function toolFacts(
+  mount: WantedMount,
+  home: string,
+  { isPlaceholder }: WorkspaceKnown,
+): Promise<ToolFacts> {
+  const { id, source } = mount;
   const found = await pathFacts('builtin_tools', join(home, source));
   const { real, realKind } = found;
   // What is elsewhere is refused, and may be as large as the machine.
   const isLookedInto = realKind === 'directory' && real !== home && isWithin(real, home);
-  const escapes = isLookedInto ? await escapingLink(real) : undefined;
-  return { id, home, found, ...(escapes === undefined ? {} : { escapes }) };
+  const isProtected = isHeldIn(mount);
+  if (!isLookedInto || (isProtected && isCopiedWhole(id))) return { id, home, found };
+  // Inside there is something else in their place, whatever they contain.
+  const hidden = isProtected ? ownNames(id).map(({ name }) => `/${name}`) : [];
+  const escapes = await escapingLink(real, hidden);
+  if (escapes !== undefined) return { id, home, found, escapes };
+  return {
+    id,
+    home,
+    found,
+    ...(isProtected ? { look: await lookIntoTool(id, { folder: real, home, isPlaceholder }) } : {}),
+  };
 }
 
 /** The first link that leads out of the tree, if there is one. */
-async function escapingLink(root: string): Promise<string | undefined> {
-  const tree = new CopyTree(root, { patterns: [], from: [] });
+async function escapingLink(root: string, hidden: readonly string[]): Promise<string | undefined> {
+  const tree = new CopyTree(root, { patterns: hidden, from: [] });
   const rootBytes = Buffer.from(root).toString('latin1');
   const escapes = async (path: Buffer): Promise<boolean> => {
     const target = (await readlink(tree.absolute(path), { encoding: 'buffer' })).toString('latin1');

@@ -6,13 +6,15 @@
 import type { BoxPlan } from '../policy/box-plan.ts';
 import { plannedBox } from '../policy/box-plan.ts';
 import type { PlannedCopy } from '../policy/copy-sources.ts';
+import type { Stub } from '../policy/held-paths.ts';
 import { imagePlaces } from '../policy/image-places.ts';
 import type { BoxRequest } from '../protocol/box.ts';
 import { label, ownedLabels } from '../protocol/labels.ts';
 import type { BoxLink } from './box-link.ts';
 import { type BoxServices, networkOf } from './box-services.ts';
-import { putCopy, shadowEntries } from './copy-in.ts';
+import { putCopy } from './copy-in.ts';
 import { touchWorktree } from './git-worktree-look.ts';
+import { makeShadows, provideShadows } from './make-shadows.ts';
 import { PinnedSources } from './pinned-sources.ts';
 import type { BoxHome, ImageChoice, PreparedClone } from './ports.ts';
 import type { SandboxRecord } from './records.ts';
@@ -122,28 +124,6 @@ function imageChoice({ spec, image, imageId, approvedDockerfile }: SandboxRecord
   return { image: named, workspace: workspace?.path, approvedDockerfile, build, built, agent };
 }
 
-/** Made anew with every container: what an earlier one changed in them went with it. */
-async function makeShadows(
-  { store, checkpoint }: SandboxWorld,
-  { record, signal }: Materialisation,
-): Promise<void> {
-  const { id, plan } = record();
-  for (const { mountId, source } of plan.shadows) {
-    const leftOut: string[] = [];
-    await store.makeShadow(
-      id,
-      mountId,
-      shadowEntries(source, (link) => leftOut.push(link)),
-      plan.user,
-    );
-    signal.throwIfAborted();
-    const shown = leftOut.slice(0, 10).join(', ');
-    const message = `the copy of ${source} is without ${leftOut.length} links that lead out of it: ${shown}`;
-    store.events.append({ type: 'sandbox.note', sandbox_id: id, code: 'tool_links_left_out', message });
-  }
-  if (plan.shadows.length > 0) checkpoint('create.shadows');
-}
-
 async function copyIn(
   { store }: SandboxWorld,
   { record, tell, signal }: Materialisation,
@@ -169,6 +149,7 @@ export async function startBox(
   work: Pick<Materialisation, 'record' | 'note' | 'linkTo' | 'stubs' | 'services' | 'tell' | 'signal'>,
 ): Promise<BoxLink> {
   const { services } = work;
+  await provideShadows(world, work);
   await provideStubs(world, work);
   await services.provideNetwork(new Saga());
   await services.provideContainers(work.tell);
@@ -192,8 +173,8 @@ async function startMade(
   const { checkpoint } = world;
   const { containerId } = work.record();
   if (containerId === undefined) throw new Error('a container is started that was never made');
-  const { mounts } = work.record().plan;
-  const sources = await PinnedSources.pin(mounts);
+  const { mounts, covered = [] } = work.record().plan;
+  const sources = await PinnedSources.pin(mounts, covered);
   try {
     checkpoint('create.pinned');
     const link = await startPinned(world, work, { containerId, sources, saga });
@@ -214,11 +195,26 @@ async function provideStubs(
   if (worktreeDir !== undefined) await touchWorktree(worktreeDir);
   const made = await makeStubs(record(), stubs, (needed) => note({ stubs: needed }));
   checkpoint('create.stubs');
-  if (made.length === 0) return;
-  const list = made.map(({ path }) => path).join(', ');
-  const message = `put into the workspace until the sandbox stops, so that nothing can be planted there: ${list}`;
-  store.events.append({ type: 'sandbox.note', sandbox_id: record().id, code: 'workspace_stubs', message });
+  const say = (code: string, message: string): void =>
+    void store.events.append({ type: 'sandbox.note', sandbox_id: record().id, code, message });
+  const { toolFolders = [] } = record().plan;
+  const isIn = ({ path }: Stub, folder: string): boolean => path.startsWith(`${folder}/`);
+  for (const { source } of toolFolders) {
+    const count = made.filter((stub) => isIn(stub, source)).length;
+    if (count > 0) say('tool_placeholders', placeholdersMessage(source, count));
+  }
+  const others = made.filter((stub) => !toolFolders.some(({ source }) => isIn(stub, source)));
+  if (others.length === 0) return;
+  const list = others.map(({ path }) => path).join(', ');
+  say(
+    'workspace_stubs',
+    `put into the workspace until the sandbox stops, so that nothing can be planted there: ${list}`,
+  );
 }
+
+/** Without their names, which are many and always the same. */
+const placeholdersMessage = (folder: string, count: number): string =>
+  `${count} empty placeholders are in ${folder} until the sandbox stops, so that nothing can be planted there`;
 
 interface Pinned {
   readonly containerId: string;

@@ -65,7 +65,8 @@ export class MountGuard {
   requireHealable({ source, target, how }: StaleMount): void {
     const { name, plan } = this.#host.record();
     const running = this.#host.running();
-    const isGone = how === 'gone' && !isInside(source, plan.mounts[0]?.source);
+    const folders = [plan.mounts[0]?.source, ...(plan.toolFolders ?? []).map((folder) => folder.source)];
+    const isGone = how === 'gone' && !folders.some((folder) => isInside(source, folder));
     if (!isGone && running === 0) return;
     const what = `${source}, which sandbox ${name} has at ${target}, was ${how === 'gone' ? 'removed' : 'replaced'} on the host`;
     const why = isGone ? '' : `, and ${running} of its commands still run with the old one`;
@@ -89,6 +90,6 @@ export class MountGuard {
   }
 }
 
-/** Strictly: what is in the workspace is made again, as a stub if need be; the workspace itself is not. */
+/** Strictly: what is in the workspace or a tool's folder is made again, as a stub if need be, or left out; the folder itself is not. */
 const isInside = (path: string, folder: string | undefined): boolean =>
   folder !== undefined && path.startsWith(`${folder}/`);

@@ -3,7 +3,7 @@
  * started, and a mount never changes what it shows; so it is enough to look whether the host still has the same thing there.
  *
  * A folder that was removed and made again leaves the box with the old one. A protected file that was replaced on the host
- * takes its mount with it, and could be written to inside. Reads only.
+ * takes its mount with it, and could be written to inside; so does a folder that one of the sandbox's own is mounted on. Reads only.
  */
 
 import { lstat } from 'node:fs/promises';
@@ -20,7 +20,8 @@ type Probed = Pick<SandboxRecord, 'plan' | 'sources'>;
 
 /** The first mount that is not what it was; undefined: all are. */
 export async function findStaleMount(record: Probed): Promise<StaleMount | undefined> {
-  const looked = await Promise.all(record.plan.mounts.map((mount) => look(mount, record)));
+  const { mounts, covered = [] } = record.plan;
+  const looked = await Promise.all([...mounts, ...covered].map((mount) => look(mount, record)));
   return looked.find((found) => found !== undefined);
 }
 

@@ -24,7 +24,9 @@ export const shownOfMounts = (mounts: readonly BoxMount[]): readonly string[] =>
 /** Device, number and time of birth: a number alone is given anew when a file is gone. */
 export const identityOf = ({ dev, ino, birthtimeNs }: BigIntStats): string => `${dev}:${ino}:${birthtimeNs}`;
 
-interface Pinned extends BoxMount {
+type Place = Pick<BoxMount, 'source' | 'target'>;
+
+interface Pinned extends Place {
   readonly facts: BigIntStats;
   readonly now: () => Promise<BigIntStats>;
 }
@@ -32,18 +34,24 @@ interface Pinned extends BoxMount {
 export class PinnedSources {
   readonly #walk: HostWalk;
   readonly #pinned: readonly Pinned[];
+  readonly #covered: readonly Pinned[];
 
-  private constructor(walk: HostWalk, pinned: readonly Pinned[]) {
+  private constructor(walk: HostWalk, pinned: readonly Pinned[], covered: readonly Pinned[]) {
     this.#walk = walk;
     this.#pinned = pinned;
+    this.#covered = covered;
   }
 
-  static async pin(mounts: readonly BoxMount[]): Promise<PinnedSources> {
+  /** `covered`: what is hidden inside by other mounts. It is not compared, but where it is replaced its mount goes as well. */
+  static async pin(mounts: readonly BoxMount[], covered: readonly Place[] = []): Promise<PinnedSources> {
     const walk = new HostWalk();
-    try {
+    const pinAll = async (places: readonly Place[]): Promise<readonly Pinned[]> => {
       const pinned: Pinned[] = [];
-      for (const mount of mounts) pinned.push(await pinOne(walk, mount));
-      return new PinnedSources(walk, pinned);
+      for (const place of places) pinned.push(await pinOne(walk, place));
+      return pinned;
+    };
+    try {
+      return new PinnedSources(walk, await pinAll(mounts), await pinAll(covered));
     } catch (error) {
       await walk.close();
       throw error;
@@ -52,7 +60,8 @@ export class PinnedSources {
 
   /** By source. */
   get identities(): Readonly<Record<string, string>> {
-    return Object.fromEntries(this.#pinned.map(({ source, facts }) => [source, identityOf(facts)]));
+    const all = [...this.#pinned, ...this.#covered];
+    return Object.fromEntries(all.map(({ source, facts }) => [source, identityOf(facts)]));
   }
 
   /** `isLocal`: the engine has the files of this machine; asked only where numbers say nothing. */
@@ -73,7 +82,7 @@ export class PinnedSources {
   }
 }
 
-async function pinOne(walk: HostWalk, mount: BoxMount): Promise<Pinned> {
+async function pinOne(walk: HostWalk, mount: Place): Promise<Pinned> {
   try {
     const handle = await walk.open(mount.source);
     const now = (): Promise<BigIntStats> => handle.stat({ bigint: true });

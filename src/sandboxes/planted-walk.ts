@@ -1,6 +1,7 @@
 /**
- * Walks a live workspace on the host and finds what a host would execute from it: git directories, pointers to them, operations
- * that git was left in the middle of, and names of `policy/executed-names.ts`. Each gets a mark that changes with it.
+ * Walks a live workspace, or the folder of a built-in tool, on the host and finds what a host would execute from it: git directories,
+ * pointers to them, operations that git was left in the middle of, and names of `policy/executed-names.ts`, in a tool's folder also
+ * those of `policy/tool-names.ts`. Each gets a mark that changes with it.
  *
  * SECURITY: a sandbox swaps things while this walks. It goes from open folder to open folder, follows no link, opens no file but a
  * repository's HEAD, and stops at a number of entries, a depth and a time. It reads only.
@@ -32,7 +33,7 @@ export interface WalkLimits {
 }
 
 export interface Walked {
-  /** By path relative to the workspace. */
+  /** By path relative to the root. */
   readonly sightings: ReadonlyMap<string, Sighting>;
   /** Why not everything was seen. */
   readonly cut?: string;
@@ -48,6 +49,8 @@ export interface WalkRequest {
   readonly worktreeDir?: string | undefined;
   /** `.VSCODE` is `.vscode` there, and only one of them is held: what is held is looked at like the rest. */
   readonly foldsCase?: boolean;
+  /** Of a tool's folder: whether the folded parts of a path from the root on are what the host executes. */
+  readonly isToolName?: (parts: readonly string[]) => boolean;
   readonly limits: WalkLimits;
 }
 
@@ -152,7 +155,8 @@ class Walk {
       return;
     }
     const parts = [...place.parts, entry.folded];
-    if (place.isInstalled ? isProgramPlace(parts) : isExecutedPlace(parts))
+    const isNamed = this.#request.isToolName?.(parts) === true;
+    if (isNamed || (place.isInstalled ? isProgramPlace(parts) : isExecutedPlace(parts)))
       await this.#seeEntry(place, entry, 'name');
     else if (entry.kind === 'directory') await this.#enter(place, entry, (inside) => this.#visit(inside));
   }
@@ -232,7 +236,8 @@ class Walk {
   #isOver(): boolean {
     const { entries, timeMs } = this.#request.limits;
     if (this.#entries > entries) this.#cut ??= `more than ${entries} files and folders`;
-    else if (performance.now() > this.#endMs) this.#cut ??= `it took more than ${timeMs / 1000} s`;
+    else if (performance.now() > this.#endMs)
+      this.#cut ??= `it took more than ${Math.round(timeMs / 1000)} s`;
     return this.#cut !== undefined && !this.#cut.startsWith('folders deeper');
   }
 }

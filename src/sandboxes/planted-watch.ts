@@ -1,18 +1,22 @@
 /**
- * Finds what a sandbox planted in its live workspace for the host to execute, by comparing the workspace with what it was when the
- * sandbox was made. A scan runs in the background, one at a time and at most one queued; no exec waits for it.
+ * Finds what a sandbox planted in its live workspace and in folders of tools for the host to execute, by comparing them with what they
+ * were when the sandbox was made. A scan runs in the background, one at a time and at most one queued; no exec waits for it.
  */
 
 import type { WorkspaceScanView } from '../protocol/views.ts';
 import { foldsCase } from './folds-case.ts';
+import { areasOf, isScanned, type ScanArea } from './planted-areas.ts';
 import {
   type PlantedKind,
   type Sighting,
   type Walked,
-  type WalkRequest,
+  type WalkLimits,
   walkForPlanted,
 } from './planted-walk.ts';
 import type { Manifest, Marks, SandboxRecord } from './records.ts';
+
+/** A workspace that is copied has a manifest of its own, so tools have another. */
+export type BaselineOf = 'workspace' | 'tools';
 
 export interface PlantedHost {
   readonly record: () => SandboxRecord;
@@ -20,8 +24,8 @@ export interface PlantedHost {
   readonly tell: (code: string, message: string) => void;
   readonly report: (what: string, error: unknown) => void;
   /** What was there when the sandbox was made, by path. */
-  readonly load: () => Promise<Manifest | undefined>;
-  readonly save: (baseline: Manifest) => Promise<void>;
+  readonly load: (of: BaselineOf) => Promise<Manifest | undefined>;
+  readonly save: (of: BaselineOf, baseline: Manifest) => Promise<void>;
 }
 
 /** A caller who asks waits this long. */
@@ -35,8 +39,15 @@ const restFactor = 10;
 const mostShown = 20;
 
 interface Finding extends Sighting {
+  readonly area: ScanArea;
+  readonly path: string;
   readonly isNew: boolean;
   readonly foundAt: string;
+}
+
+interface Seen extends Sighting {
+  readonly area: ScanArea;
+  readonly path: string;
 }
 
 export class PlantedWatch {
@@ -53,24 +64,27 @@ export class PlantedWatch {
     this.#host = host;
   }
 
-  /** There is a live workspace, and not all of it is writable by request. */
+  /** There is a live workspace, and not all of it is writable by request; or a tool's folder in which something is held. */
   get isNeeded(): boolean {
-    return requestOf(this.#host.record()) !== undefined;
+    return isScanned(this.#host.record());
   }
 
   /** Before anything runs in the sandbox for the first time. */
   async takeBaseline(): Promise<void> {
-    const request = requestOf(this.#host.record());
-    if (request === undefined) return;
-    const { sightings, cut } = await walkRequested({ ...request, limits: baselineLimits }).catch(
-      (): Walked => ({ sightings: new Map(), cut: 'the folder could not be read' }),
-    );
-    this.#baseline = Object.fromEntries([...sightings].map(([path, { mark }]) => [path, mark]));
-    await this.#host.save({ marks: this.#baseline, patternFiles: [] });
+    const areas = areasOf(this.#host.record());
+    if (areas.length === 0) return;
+    const { seen, cut } = await walkAll(areas, baselineLimits, (): Walked => {
+      return { sightings: new Map(), cut: 'the folder could not be read' };
+    });
+    const marks = (isWanted: (seen: Seen) => boolean): Marks =>
+      Object.fromEntries([...seen].filter(([, one]) => isWanted(one)).map(([key, { mark }]) => [key, mark]));
+    this.#baseline = marks(() => true);
+    for (const of of kindsOf(areas))
+      await this.#host.save(of, { marks: marks(({ area }) => kindOf(area) === of), patternFiles: [] });
     if (cut !== undefined)
       this.#host.tell(
         'scan_incomplete',
-        `the workspace was not scanned as a whole before the sandbox started (${cut}): what was there before may be reported as planted`,
+        `not everything was scanned before the sandbox started (${cut}): what was there before may be reported as planted`,
       );
   }
 
@@ -97,12 +111,13 @@ export class PlantedWatch {
     return {
       finished: isFinished,
       ...(this.#cut === undefined ? {} : { incomplete: this.#cut }),
-      planted: [...this.#findings].map(([path, { kind, isNew, foundAt }]) => ({
-        path: shown(path),
-        kind,
-        how: isNew ? 'new' : 'changed',
-        found_at: foundAt,
-        advice: adviceOn(kind, this.#host.record()),
+      planted: [...this.#findings.values()].map((finding) => ({
+        path: shown(finding),
+        ...(finding.area.mountId === undefined ? {} : { tool: finding.area.mountId }),
+        kind: finding.kind,
+        how: finding.isNew ? 'new' : 'changed',
+        found_at: finding.foundAt,
+        advice: adviceOn(finding, this.#host.record()),
       })),
     };
   }
@@ -129,70 +144,101 @@ export class PlantedWatch {
 
   /** Never rejects: a scan that failed says so. */
   async #scan(): Promise<void> {
-    const request = requestOf(this.#host.record());
-    if (request === undefined) return;
+    const areas = areasOf(this.#host.record());
+    if (areas.length === 0) return;
     const beganMs = performance.now();
     try {
-      this.#baseline ??= (await this.#host.load())?.marks ?? {};
-      this.#take(await walkRequested({ ...request, limits }));
+      this.#baseline ??= await this.#load(areas);
+      this.#take(await walkAll(areas, limits));
     } catch (error) {
       this.#cut = 'the folder could not be read';
-      this.#host.report(`scan the workspace of ${this.#host.record().name}`, error);
+      this.#host.report(`scan what ${this.#host.record().name} may have planted`, error);
     }
     this.#lastMs = performance.now() - beganMs;
   }
 
-  #take({ sightings, cut }: Walked): void {
+  async #load(areas: readonly ScanArea[]): Promise<Marks> {
+    const all = await Promise.all(kindsOf(areas).map(async (of) => (await this.#host.load(of))?.marks ?? {}));
+    return Object.assign({}, ...all) as Marks;
+  }
+
+  #take({ seen, cut }: WalkedAll): void {
     const marks = this.#baseline ?? {};
     const findings = new Map<string, Finding>();
-    const news: string[] = [];
-    for (const [path, sighting] of sightings) {
-      if (marks[path] === sighting.mark) continue;
-      const known = this.#findings.get(path);
-      const isKnown = known?.mark === sighting.mark;
+    const news: Finding[] = [];
+    for (const [key, one] of seen) {
+      if (marks[key] === one.mark) continue;
+      const known = this.#findings.get(key);
+      const isKnown = known?.mark === one.mark;
       const foundAt = isKnown ? known.foundAt : this.#host.now();
-      findings.set(path, { ...sighting, isNew: marks[path] === undefined, foundAt });
-      if (!isKnown) news.push(path);
+      const finding: Finding = { ...one, isNew: marks[key] === undefined, foundAt };
+      findings.set(key, finding);
+      if (!isKnown) news.push(finding);
     }
     this.#findings = findings;
     this.#cut = cut;
-    if (news.length > 0) this.#host.tell('workspace_planted', newsOf(news, findings));
+    for (const of of ['workspace', 'tools'] as const) {
+      const its = news.filter(({ area }) => kindOf(area) === of);
+      if (its.length > 0) this.#host.tell(eventCodes[of], newsOf(of, its));
+    }
   }
 }
 
-async function walkRequested(request: Omit<WalkRequest, 'foldsCase'>): Promise<Walked> {
-  return await walkForPlanted({ ...request, foldsCase: await foldsCase(request.root) });
+const eventCodes = { workspace: 'workspace_planted', tools: 'tool_planted' } as const;
+
+const kindOf = ({ mountId }: ScanArea): BaselineOf => (mountId === undefined ? 'workspace' : 'tools');
+const kindsOf = (areas: readonly ScanArea[]): readonly BaselineOf[] => [...new Set(areas.map(kindOf))];
+
+/** No name has a NUL in it. */
+const keyOf = ({ mountId }: ScanArea, path: string): string =>
+  mountId === undefined ? path : `${mountId}\0${path}`;
+
+interface WalkedAll {
+  readonly seen: ReadonlyMap<string, Seen>;
+  readonly cut?: string;
 }
 
-function requestOf({ spec, plan }: SandboxRecord) {
-  const [root] = plan.mounts;
-  const { workspace } = spec;
-  if (root === undefined || workspace?.mode !== 'live' || plan.stubs === undefined) return undefined;
-  if (workspace.dangerously_unprotected?.includes('all') === true) return undefined;
-  const within = plan.mounts.filter(({ source }) => source.startsWith(`${root.source}/`));
-  const relative = (path: string): string =>
-    Buffer.from(path.slice(root.source.length + 1)).toString('latin1');
-  const held = new Set(within.filter(({ writable }) => !writable).map(({ source }) => relative(source)));
-  // By request; it is said elsewhere.
-  for (const path of plan.unprotected ?? []) held.add(path);
-  const isRepository = within.some(({ source, writable }) => writable && relative(source) === '.git');
-  return { root: root.source, held, isRepository, worktreeDir: plan.worktreeDir };
+/** One after the other, in the time of one. `failed`: instead of one that cannot be read; absent: then all of it fails. */
+async function walkAll(
+  areas: readonly ScanArea[],
+  limits: WalkLimits,
+  failed?: () => Walked,
+): Promise<WalkedAll> {
+  const seen = new Map<string, Seen>();
+  const cuts: string[] = [];
+  const endMs = performance.now() + limits.timeMs;
+  for (const area of areas) {
+    const timeMs = Math.max(0, endMs - performance.now());
+    const walking = walkArea(area, { ...limits, timeMs });
+    const { sightings, cut } = await (failed === undefined ? walking : walking.catch(failed));
+    for (const [path, sighting] of sightings) seen.set(keyOf(area, path), { ...sighting, area, path });
+    if (cut !== undefined) cuts.push(cut);
+  }
+  return { seen, ...(cuts[0] === undefined ? {} : { cut: cuts[0] }) };
 }
 
-const shown = (path: string): string => Buffer.from(path, 'latin1').toString('utf8');
+async function walkArea({ request }: ScanArea, limits: WalkLimits): Promise<Walked> {
+  return await walkForPlanted({ ...request, foldsCase: await foldsCase(request.root), limits });
+}
 
-function newsOf(paths: readonly string[], findings: ReadonlyMap<string, Finding>): string {
-  const list = paths
+const shown = ({ area, path }: Seen): string => area.shown(path);
+
+function newsOf(of: BaselineOf, findings: readonly Finding[]): string {
+  const list = findings
     .slice(0, mostShown)
-    .map(
-      (path) =>
-        `${shown(path)} (${findings.get(path)?.kind}, ${findings.get(path)?.isNew === true ? 'new' : 'changed'})`,
-    );
-  const more = paths.length > mostShown ? ` and ${paths.length - mostShown} more` : '';
-  return `programs of this machine may execute what appeared in the workspace: ${list.join(', ')}${more}`;
+    .map((finding) => `${shown(finding)} (${finding.kind}, ${finding.isNew ? 'new' : 'changed'})`);
+  const more = findings.length > mostShown ? ` and ${findings.length - mostShown} more` : '';
+  const where = of === 'workspace' ? 'the workspace' : 'folders of tools';
+  return `programs of this machine may execute what appeared in ${where}: ${list.join(', ')}${more}`;
 }
 
-function adviceOn(kind: PlantedKind, { name }: SandboxRecord): string {
+function adviceOn({ kind, area }: Finding, { name }: SandboxRecord): string {
+  return kind === 'name' && area.mountId !== undefined
+    ? 'read it before you start the tool whose folder it is in; remove it if you do not know it'
+    : adviceOnKind(kind, name);
+}
+
+function adviceOnKind(kind: PlantedKind, name: string): string {
   switch (kind) {
     case 'git directory':
     case 'git pointer':

@@ -1,7 +1,7 @@
 /** What sandboxes need of the world, declared by the one who needs it. Engines, images and the store implement it. */
 
 import type { Duplex, Readable } from 'node:stream';
-import type { HostEntry } from '../lib/host-tree.ts';
+import type { LoadedEntry } from '../lib/host-tree.ts';
 import type { Progress } from '../lib/progress.ts';
 import type { Channel } from '../porter/output-sink.ts';
 import type { Porter } from '../porter/porter.ts';
@@ -253,12 +253,12 @@ export interface SandboxStore {
   makeShadow(
     id: SandboxId,
     mountId: string,
-    entries: AsyncIterable<HostEntry>,
+    entries: AsyncIterable<LoadedEntry>,
     owner: BoxUser,
   ): Promise<void>;
-  /** What a copied workspace was like when it was put in. */
-  saveManifest(id: SandboxId, manifest: Manifest): Promise<void>;
-  loadManifest(id: SandboxId): Promise<Manifest | undefined>;
+  /** What a workspace was like when the sandbox was made, and what folders of tools were. `of` is the workspace where it is absent. */
+  saveManifest(id: SandboxId, manifest: Manifest, of?: 'workspace' | 'tools'): Promise<void>;
+  loadManifest(id: SandboxId, of?: 'workspace' | 'tools'): Promise<Manifest | undefined>;
   /** The content of what was copied in; goes on where the last writer ended. One writer at a time. */
   openBaseline(id: SandboxId): Promise<BaselineWriter>;
   readBaseline(id: SandboxId, offset: number, sizeBytes: number): AsyncIterable<Buffer>;

@@ -132,8 +132,8 @@ export class Sandbox {
       now: world.now,
       tell: (code, message) => this.#box.tell(code, message),
       report: world.report,
-      load: () => world.store.loadManifest(this.id),
-      save: (baseline) => world.store.saveManifest(this.id, baseline),
+      load: (of) => world.store.loadManifest(this.id, of),
+      save: (of, baseline) => world.store.saveManifest(this.id, baseline, of),
     });
     this.#ports = new PublishedPorts(
       {
@@ -179,7 +179,10 @@ export class Sandbox {
   }
 
   view(): SandboxView {
-    const view = sandboxView(this.record, this.#execs.running.length, this.#ports.views);
+    const view = {
+      ...sandboxView(this.record, this.#execs.running.length, this.#ports.views),
+      ...(this.#planted.isNeeded ? { scanned: true as const } : {}),
+    };
     return this.isElsewhere ? { ...view, reason: whereItIs(this.record, this.#world.engine.family) } : view;
   }
 
@@ -226,7 +229,7 @@ export class Sandbox {
     await this.#planted.result();
   }
 
-  /** What was planted in a live workspace, by a scan that begins now and is waited for a moment. Undefined: it has none. */
+  /** What was planted on the host, by a scan that begins now and is waited for a moment. Undefined: nothing is scanned. */
   async scan(): Promise<WorkspaceScanView | undefined> {
     this.#requireHere();
     return await this.#planted.result();
@@ -355,7 +358,7 @@ export class Sandbox {
         verifyBox(porter, this.record, this.#box.gate),
         this.#planted.result(),
       ]);
-      return withScan(verified, scan);
+      return withScan(verified, scan, this.record);
     };
     try {
       return await look();

@@ -153,7 +153,8 @@ export class Sandboxes {
     if (!this.#names.has(judged.name)) await this.#requireClonable(judged.plan);
     const reusable = spec.ports !== undefined && body.reuse ? this.#names.get(judged.name) : undefined;
     if (reusable !== undefined) return await reused(reusable, spec);
-    const advice = judged.plan.stubs === undefined ? undefined : await this.#world.firstLiveNote();
+    const isLive = judged.plan.unprotected !== undefined;
+    const advice = isLive ? await this.#world.firstLiveNote() : undefined;
     const ports = await bindPorts(spec.ports ?? []);
     try {
       const sandbox = await this.#accept(body, facts, looked, ports);

@@ -76,19 +76,23 @@ function quotaRow({ welcome }: Porter, { plan: { lender, user } }: SandboxRecord
   return [{ name, expected, found: `shared with uid ${user.uid}`, status: 'unknown', advice }];
 }
 
-/** With what a scan of the live workspace found, which is not to be seen from inside. */
-export function withScan({ checks }: VerifyView, scan: WorkspaceScanView | undefined): VerifyView {
-  const all = scan === undefined ? checks : [...checks, ...scanRows(scan)];
+/** With what a scan of the live workspace and of tools' folders found, which is not to be seen from inside. */
+export function withScan(
+  { checks }: VerifyView,
+  scan: WorkspaceScanView | undefined,
+  { spec }: Pick<SandboxRecord, 'spec'>,
+): VerifyView {
+  const name = spec.workspace?.mode === 'live' ? 'workspace scan' : 'tools scan';
+  const all = scan === undefined ? checks : [...checks, ...scanRows(name, scan)];
   return { ok: all.every(({ status }) => status !== 'failed'), checks: all };
 }
 
 const mostScanRows = 50;
 
-function scanRows({ finished, incomplete, planted }: WorkspaceScanView): VerifyView['checks'] {
-  const name = 'workspace scan';
+function scanRows(name: string, { finished, incomplete, planted }: WorkspaceScanView): VerifyView['checks'] {
   const expected = 'nothing planted';
-  const rows = planted.slice(0, mostScanRows).map(({ path, kind, how, advice }) => ({
-    name: `workspace ${path}`,
+  const rows = planted.slice(0, mostScanRows).map(({ path, tool, kind, how, advice }) => ({
+    name: tool === undefined ? `workspace ${path}` : `tool ${path}`,
     expected,
     found: `${kind}, ${how}`,
     status: 'failed' as const,

@@ -4,6 +4,7 @@ import { constants } from 'node:fs';
 import { lstat, open, readdir } from 'node:fs/promises';
 import { join, normalize } from 'node:path';
 import type { PathFacts, PlanFacts } from '../policy/box-plan.ts';
+import type { Found } from '../policy/held-paths.ts';
 import { programNames } from '../policy/program-paths.ts';
 import { foldedName, isExecutedPlace, isGitName } from '../policy/protected-names.ts';
 import { pathsToLookAt, type WorkspaceLook } from '../policy/protected-paths.ts';
@@ -51,6 +52,15 @@ export async function lookIntoWorkspace(
     lookForPrograms(folder, programs),
   ]);
   const paths = pathsToLookAt([...protect, ...named, ...executed, ...programNames, ...own.paths]);
+  return { found: await foundKinds(folder, paths, isPlaceholder), named, executed, programs: own };
+}
+
+/** What is at these paths of a folder; a placeholder of another sandbox counts as missing. */
+export async function foundKinds(
+  folder: string,
+  paths: readonly string[],
+  isPlaceholder: WorkspaceKnown['isPlaceholder'],
+): Promise<Found> {
   const kinds = await Promise.all(
     paths.map(async (path) => {
       const facts = isPlaceholder(join(folder, path))
@@ -59,7 +69,7 @@ export async function lookIntoWorkspace(
       return facts === undefined ? [] : [[path, kindOf(facts)] as const];
     }),
   );
-  return { found: Object.fromEntries(kinds.flat()), named, executed, programs: own };
+  return Object.fromEntries(kinds.flat());
 }
 
 /** Also those whose names only some file systems take for one of the list, as `.VSCode`. What belongs to git has rules of its own. */
@@ -75,7 +85,7 @@ async function executedAtRoot(folder: string): Promise<readonly string[]> {
  * Hooks that are elsewhere in the workspace, and configuration that is included from it. A path that leads out of the
  * workspace is not in reach of the sandbox.
  */
-async function namedByGit(folder: string): Promise<readonly string[]> {
+export async function namedByGit(folder: string): Promise<readonly string[]> {
   const pointer = /^gitdir: (.+)$/m.exec((await readSmall(join(folder, '.git'))) ?? '')?.[1];
   // A repository in the workspace under another name: all of it is held.
   if (pointer !== undefined) return [inside(folder, folder, pointer)].filter((path) => path !== undefined);
@@ -96,14 +106,14 @@ function inside(folder: string, base: string, path: string): string | undefined 
   return relative === undefined || relative === '.git' || relative === '.git/hooks' ? undefined : relative;
 }
 
-async function readSmall(path: string): Promise<string | undefined> {
+export async function readSmall(path: string, mostBytes = mostConfigBytes): Promise<string | undefined> {
   const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(
     () => undefined,
   );
   if (handle === undefined) return undefined;
   try {
     const facts = await handle.stat();
-    if (!facts.isFile() || facts.size > mostConfigBytes) return undefined;
+    if (!facts.isFile() || facts.size > mostBytes) return undefined;
     return await handle.readFile('utf8');
   } finally {
     await handle.close();

@@ -5,7 +5,7 @@
 
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { HostEntry } from '../lib/host-tree.ts';
+import type { LoadedEntry } from '../lib/host-tree.ts';
 import type { AuditEntry } from '../protocol/audit.ts';
 import type { BoxUser } from '../protocol/box.ts';
 import { type ExecId, isExecId, type SandboxId } from '../protocol/ids.ts';
@@ -82,18 +82,18 @@ class Store implements SandboxStore {
   async makeShadow(
     id: SandboxId,
     mountId: string,
-    entries: AsyncIterable<HostEntry>,
+    entries: AsyncIterable<LoadedEntry>,
     owner: BoxUser,
   ): Promise<void> {
     await writeShadow(this.shadowFolder(id, mountId), entries, owner);
   }
 
-  async saveManifest(id: SandboxId, manifest: Manifest): Promise<void> {
-    await this.#records.saveManifest(id, manifest);
+  async saveManifest(id: SandboxId, manifest: Manifest, of?: 'workspace' | 'tools'): Promise<void> {
+    await this.#records.saveManifest(id, manifest, of);
   }
 
-  async loadManifest(id: SandboxId): Promise<Manifest | undefined> {
-    return await this.#records.loadManifest(id);
+  async loadManifest(id: SandboxId, of?: 'workspace' | 'tools'): Promise<Manifest | undefined> {
+    return await this.#records.loadManifest(id, of);
   }
 
   async openBaseline(id: SandboxId): Promise<BaselineWriter> {

@@ -95,8 +95,8 @@ export class Records {
     replaceFile(recordFile(folder), `${JSON.stringify(record, undefined, 2)}\n`);
   }
 
-  async saveManifest(id: SandboxId, manifest: Manifest): Promise<void> {
-    const path = manifestFile(this.folderOf(id));
+  async saveManifest(id: SandboxId, manifest: Manifest, of: ManifestOf = 'workspace'): Promise<void> {
+    const path = manifestFile(this.folderOf(id), of);
     try {
       await writeFile(`${path}.new`, JSON.stringify(manifest), { mode: 0o600 });
       await rename(`${path}.new`, path);
@@ -105,8 +105,8 @@ export class Records {
     }
   }
 
-  async loadManifest(id: SandboxId): Promise<Manifest | undefined> {
-    const path = manifestFile(this.folderOf(id));
+  async loadManifest(id: SandboxId, of: ManifestOf = 'workspace'): Promise<Manifest | undefined> {
+    const path = manifestFile(this.folderOf(id), of);
     try {
       await using file = await open(path, 'r');
       const { ino, mtimeNs, size } = await file.stat({ bigint: true });
@@ -166,7 +166,8 @@ const manifestSchema = z.object({
   marks: z.record(z.string(), z.string()),
   patternFiles: z.array(z.object({ folder: z.string(), name: z.string(), content: z.string() })),
 });
-const manifestFile = (folder: string): string => join(folder, 'workspace.json');
+type ManifestOf = 'workspace' | 'tools';
+const manifestFile = (folder: string, of: ManifestOf): string => join(folder, `${of}.json`);
 const recordFile = (folder: string): string => join(folder, 'sandbox.json');
 
 function parseRecord(text: string, id: SandboxId): SandboxRecord {

@@ -24,7 +24,7 @@ export async function stopCommand(
   const calls = new SandboxCalls();
   const body = grace === undefined ? {} : { grace_ms: grace };
   return await onEach(boxes, async (box) => {
-    const { workspace } = await calls.change(box, 'stop', body, { signal });
-    if (workspace?.mode === 'live') await printPlanted(calls, box);
+    const { scanned } = await calls.change(box, 'stop', body, { signal });
+    if (scanned === true) await printPlanted(calls, box);
   }).finally(() => calls.close());
 }

@@ -69,8 +69,8 @@ export function withBoxOptions<Args extends unknown[]>(
     .addOption(new Option('--volume <SRC:TARGET[:ro|rw]>').argParser(collect).hideHelp())
     .option('--copy <SRC:TARGET>', 'copy of a file or folder of this machine; may be repeated', collect)
     .option(
-      '--tool <name>',
-      'folders of claude, codex, git, uv, npm or apt in your home; may be repeated',
+      '--tool <name[:shared]>',
+      'folders of claude, codex, git, uv, npm or apt in your home; :shared leaves what this machine executes writable; may be repeated',
       collect,
     )
     .option(

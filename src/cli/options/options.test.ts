@@ -97,7 +97,7 @@ describe('from flags to a spec', () => {
         mount: ['data:/data'],
         volume: ['/abs:/other:rw'],
         copy: ['data:/copied', '/abs:/more'],
-        tool: ['npm', 'git'],
+        tool: ['npm', 'git:protected', 'uv:shared'],
         workdir: '/w',
         user: '1:2',
         memory: 1024,
@@ -126,7 +126,7 @@ describe('from flags to a spec', () => {
         { source: join(folder, 'data'), target: '/copied' },
         { source: '/abs', target: '/more' },
       ],
-      builtin_tools: ['npm', 'git'],
+      builtin_tools: ['npm', { name: 'git', mode: 'protected' }, { name: 'uv', mode: 'shared' }],
       workdir: '/w',
       user: '1:2',
       limits: { memory: 1024, cpus: 0.5, pids: 7 },
@@ -137,6 +137,10 @@ describe('from flags to a spec', () => {
       idle_ttl: '5m',
       max_lifetime: 'never',
     });
+  });
+
+  it.each(['uv:', 'uv:open', 'uv:shared:x'])('[A4] --tool %s is refused', (tool) => {
+    expect(() => specFlags({ tool: [tool] }, '/')).toThrow('write NAME, or NAME:shared');
   });
 
   it.each(['host', 'bridge', 'my-net'])('[O5] refuses the network %s', (network) => {

@@ -1,10 +1,16 @@
-/** `NAME=value` on the command line and in files, and mounts. Nothing is ever taken from the environment of this process. */
+/** `NAME=value` on the command line and in files, mounts, and tools. Nothing is ever taken from the environment of this process. */
 
+import {
+  type BuiltinToolMode,
+  type BuiltinToolName,
+  builtinToolModes,
+} from '../../protocol/builtin-tool-names.ts';
 import { SallyportError } from '../../protocol/errors.ts';
 import type { SpecInput } from '../../protocol/spec.ts';
 
 type Mount = NonNullable<SpecInput['mounts']>[number];
 type Copy = NonNullable<SpecInput['copies']>[number];
+type Tool = NonNullable<SpecInput['builtin_tools']>[number];
 
 export function envPairs(pairs: readonly string[], option = '--env'): Record<string, string> {
   const env: Record<string, string> = {};
@@ -78,3 +84,14 @@ export function copyOf(text: string, absolute: (path: string) => string): Copy {
   }
   return { source: absolute(source), target };
 }
+
+/** `NAME` or `NAME:MODE`. Whether there is such a tool is for the schema to say: it knows all of them. */
+export function toolOf(text: string): Tool {
+  const [name = '', mode, ...more] = text.split(':');
+  if (mode === undefined) return name as BuiltinToolName;
+  if (more.length > 0 || !isMode(mode))
+    throw new SallyportError('usage', `--tool ${text}: write NAME, or NAME:shared`);
+  return { name: name as BuiltinToolName, mode };
+}
+
+const isMode = (text: string): text is BuiltinToolMode => builtinToolModes.some((mode) => mode === text);

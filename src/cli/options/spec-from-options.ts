@@ -3,12 +3,11 @@
 import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
-import type { BuiltinToolName } from '../../protocol/builtin-tool-names.ts';
 import type { EgressPresetName } from '../../protocol/egress-preset-names.ts';
 import { SallyportError } from '../../protocol/errors.ts';
 import type { SpecInput } from '../../protocol/spec.ts';
 import type { BoxOptions } from './box-options.ts';
-import { copyOf, envFilePairs, envPairs, labelPairs, mountOf } from './pairs.ts';
+import { copyOf, envFilePairs, envPairs, labelPairs, mountOf, toolOf } from './pairs.ts';
 
 type Workspace = NonNullable<SpecInput['workspace']>;
 
@@ -72,8 +71,7 @@ export function specFlags(options: BoxOptions, cwd: string): SpecFlags {
     ...(workspace === undefined ? {} : { workspace }),
     ...(mounts.length === 0 ? {} : { mounts }),
     ...(options.copy === undefined ? {} : { copies: options.copy.map((text) => copyOf(text, absolute)) }),
-    // Whether there is such a tool is for the schema to say: it knows all of them.
-    ...(options.tool === undefined ? {} : { builtin_tools: [...options.tool] as BuiltinToolName[] }),
+    ...(options.tool === undefined ? {} : { builtin_tools: options.tool.map(toolOf) }),
     ...(options.publish === undefined ? {} : { ports: [...options.publish] }),
     ...(Object.keys(envs).length === 0 ? {} : { envs }),
     ...(options.label === undefined ? {} : { labels: labelPairs(options.label) }),

@@ -36,7 +36,7 @@ export const execRoutes: readonly Route[] = [
         // Whoever starts it in the foreground and does not wait here is about to read its stream.
         if (!body.background) await exec.expectReader();
         const gated = denied === undefined ? {} : { gated: true, denied_before: denied };
-        const live = box.view().workspace?.mode === 'live' ? { live: true } : {};
+        const live = box.view().scanned === true ? { live: true } : {};
         return json({ ...exec.view(), ...gated, ...live }, 201);
       }
       if (!body.background) killWhenGone(exec, body.grace_ms, signal);
