@@ -314,10 +314,26 @@ export class BoxKeeper {
     this.#parts.keeper.transition('STOPPED', why);
   }
 
-  /** Its daemon died while it was made: what there is of it is taken away, and made again only if somebody asks. */
+  /**
+   * The previous daemon died during a create or start. A create is undone. A start leaves the container, which holds what the sandbox wrote
+   * before.
+   */
   async #interrupted(): Promise<void> {
     const { keeper, execs } = this.#parts;
     const { engine, owner } = this.#world;
+    const { startedAt, containerId } = keeper.record;
+    if (
+      startedAt !== undefined &&
+      containerId !== undefined &&
+      (await engine.find(containerId)) !== undefined
+    ) {
+      await engine.stop(containerId, 0);
+      await this.services.stop(0);
+      await this.#removeStubs();
+      await execs.lose('the daemon ended while it was started');
+      keeper.transition('FAILED', 'the daemon ended while it was started');
+      return;
+    }
     await removeByLabel(engine, owner, keeper.record.id);
     await this.services.remove();
     keeper.forgetContainer();

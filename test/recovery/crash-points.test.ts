@@ -183,6 +183,27 @@ describe('[A16] killed while a command runs', () => {
   });
 });
 
+describe('[A16] killed while a sandbox is started again', () => {
+  test('what it has written stays', async () => {
+    const home = await daemonHome();
+    const first = await home.start({ SALLYPORT_CRASH_AT: 'create.started:2' });
+    await create(first);
+    const box = await Sandbox.connect('victim', { client: first.client });
+    await box.sh('echo kept > ~/file', { check: true });
+    await box.stop();
+    const started = first.client.json('POST', '/v1/sandboxes/victim/start', { body: {} });
+    await expect(started).rejects.toBeDefined();
+    await first.ended;
+    const next = await home.start();
+    const again = await Sandbox.connect('victim', { client: next.client });
+    expect(again.info).toMatchObject({ state: 'FAILED', reason: 'the daemon ended while it was started' });
+    await again.start();
+    expect((await again.sh('cat ~/file')).stdout).toBe('kept\n');
+    await again.remove({ force: true });
+    await expectNothingLeft(home);
+  });
+});
+
 describe('[A16] killed while a sandbox is stopped or removed', () => {
   test('at stop.stopped: it is stopped, and starts again', async () => {
     const home = await daemonHome();
