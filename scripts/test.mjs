@@ -38,6 +38,8 @@ const allPackages = [
   'curl',
   'podman',
   'tor',
+  'e2fsprogs',
+  'btrfs-progs',
   'chromium-headless-shell',
 ];
 /** Debian 12's own gVisor is too old for newer kernels. */

@@ -17,6 +17,7 @@ describe('the environment', () => {
       SALLYPORT_CPU_QUOTA: '100000',
       SALLYPORT_PIDS: '5',
       SALLYPORT_NOFILE: '64',
+      SALLYPORT_DISK: '9g',
       SALLYPORT_PROFILE: 'standard',
       SALLYPORT_RUNTIME: 'runsc',
       SALLYPORT_USER: '5:6',
@@ -25,7 +26,7 @@ describe('the environment', () => {
     });
     expect(source.fragment).toEqual({
       image: 'i',
-      limits: { memory: '1g', cpus: 1, pids: 5, nofile: 64 },
+      limits: { memory: '1g', cpus: 1, pids: 5, nofile: 64, disk: '9g' },
       profile: 'standard',
       runtime: 'runsc',
       user: '5:6',

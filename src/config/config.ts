@@ -52,6 +52,12 @@ export const specVariables: readonly Variable[] = [
     read: (text) => ({ limits: { nofile: wholeNumber('SALLYPORT_NOFILE', text) } }),
   },
   {
+    name: 'SALLYPORT_DISK',
+    field: 'limits.disk',
+    meaning: 'disk limit, such as 20g',
+    read: (disk) => ({ limits: { disk } }),
+  },
+  {
     name: 'SALLYPORT_PROFILE',
     field: 'profile',
     meaning: 'standard or strict',

@@ -40,6 +40,7 @@ describe('[O7] the effective spec', () => {
   it('says where each value came from, down to defaults', () => {
     expect(origin([], 'image')).toEqual(['the base image', 'default', undefined]);
     expect(origin([], 'limits.memory')).toEqual(['4.0 GiB', 'default', undefined]);
+    expect(origin([], 'limits.disk')).toEqual(['20 GiB', 'default', undefined]);
     expect(origin(all, 'limits.memory')).toEqual(['8g', 'user', '/user.yaml']);
     expect(origin(all, 'limits.cpus')).toEqual([3, 'project', '/project.yaml']);
     expect(origin(all, 'limits.pids')).toEqual([77, 'environment', 'SALLYPORT_PIDS']);
@@ -129,6 +130,7 @@ describe("[O7] a project beyond the user's own file", () => {
     ],
     ['limits.cpus', { limits: { cpus: 1 } }, { limits: { cpus: 1.5 } }, { limits: { cpus: 0.5 } }],
     ['limits.pids', { limits: { pids: 100 } }, { limits: { pids: 101 } }, { limits: { pids: 1 } }],
+    ['limits.disk', { limits: { disk: '30g' } }, { limits: { disk: '31g' } }, { limits: { disk: '30g' } }],
     ['limits.nofile', { limits: { nofile: 100 } }, { limits: { nofile: 101 } }, { limits: { nofile: 16 } }],
     ['idle_ttl', { idle_ttl: '1h' }, { idle_ttl: 'never' }, { idle_ttl: '59m' }],
     ['max_lifetime', { max_lifetime: '1h' }, { max_lifetime: '61m' }, { max_lifetime: '1h' }],

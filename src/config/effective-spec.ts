@@ -155,6 +155,7 @@ const strictCeilings: Readonly<Record<string, number>> = {
   cpus: profiles.strict.cpus,
   pids: profiles.strict.pids,
   nofile: profiles.strict.nofile,
+  disk: profiles.strict.diskBytes,
 };
 
 const nameOf = (field: string, key: string): string => (key === '' ? field : `${field}.${key}`);
@@ -189,6 +190,7 @@ function defaultValues(spec: Spec): readonly EffectiveValue[] {
     ['limits.cpus', spec.limits?.cpus, profile.cpus],
     ['limits.pids', spec.limits?.pids, profile.pids],
     ['limits.nofile', spec.limits?.nofile, profile.nofile],
+    ['limits.disk', spec.limits?.disk, formatSize(profile.diskBytes)],
     ['engine', spec.engine, 'auto'],
     ['runtime', spec.runtime, "the engine's default"],
     ['network', spec.network, 'none'],

@@ -129,6 +129,7 @@ describe('approval of a project file', () => {
       'use the folders of uv in your home, and change what this machine executes from them (mode shared)',
     ],
     ['limits: {memory: 5g}', 'use more than usual: memory 5.0 GiB'],
+    ['limits: {disk: 21g}', 'use more than usual: disk 21 GiB'],
     ['limits: {pids: 513}', 'use more than usual: pids 513'],
     ['profile: standard', 'profile: standard'],
     ['runtime: runc', 'runtime: runc'],

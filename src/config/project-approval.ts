@@ -77,8 +77,8 @@ const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.l
 
 /** The limits that are above what a sandbox gets without asking. */
 function raised({ limits = {} }: Spec): Readonly<Record<string, number>> {
-  const { memoryBytes: memory, cpus, pids, nofile } = profiles.standard;
-  const usual: Readonly<Record<string, number>> = { memory, cpus, pids, nofile };
+  const { memoryBytes: memory, cpus, pids, nofile, diskBytes: disk } = profiles.standard;
+  const usual: Readonly<Record<string, number>> = { memory, cpus, pids, nofile, disk };
   return Object.fromEntries(
     Object.entries(limits).flatMap(([key, value = 0]) => (value > (usual[key] ?? 0) ? [[key, value]] : [])),
   );
@@ -142,9 +142,11 @@ type Limits = Readonly<Record<string, number | undefined>>;
 
 const quoted = (argv: readonly string[]): string => argv.map((part) => JSON.stringify(part)).join(' ');
 
+const sizes: readonly string[] = ['memory', 'disk'];
+
 function limitWords(limits: Limits): readonly string[] {
   return Object.entries(limits).flatMap(([key, limit]) =>
-    limit === undefined ? [] : [`${key} ${key === 'memory' ? formatSize(limit) : limit}`],
+    limit === undefined ? [] : [`${key} ${sizes.includes(key) ? formatSize(limit) : limit}`],
   );
 }
 

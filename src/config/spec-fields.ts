@@ -74,6 +74,12 @@ function serviceFields(list: ServiceList): readonly SpecField[] {
     field('limits.cpus', 'Processors, also parts of one.', '1', '1'),
     field('limits.pids', 'Processes and threads.', '256', '256'),
     field('limits.nofile', 'Open files of each process.', 'what the engine gives', '65536'),
+    field(
+      'limits.disk',
+      'Disk usage of its root and volumes. If a service exceeds it, the sandbox is stopped.',
+      'that of the sandbox',
+      '20g',
+    ),
     {
       ...field(
         'post_start_on_primary',
@@ -354,6 +360,15 @@ export const specFields: readonly SpecField[] = [
     meaning: 'Open files of each process.',
     absent: '65536',
     example: '65536',
+    approval: 'when raised',
+  },
+  {
+    field: 'limits.disk',
+    meaning:
+      'Disk usage of its root and the volumes of its image. At least 64m; a bare number counts bytes. Live workspaces and mounts of the ' +
+      'host do not count. [docs/disk.md](disk.md) describes the enforcement.',
+    absent: '20g',
+    example: '20g',
     approval: 'when raised',
   },
   {

@@ -23,6 +23,7 @@ const guarded: readonly Guarded[] = [
   { field: 'limits.cpus', flag: '--cpus', of: ({ limits }) => limits?.cpus, lifts: isMore },
   { field: 'limits.pids', flag: '--pids-limit', of: ({ limits }) => limits?.pids, lifts: isMore },
   { field: 'limits.nofile', flag: 'SALLYPORT_NOFILE', of: ({ limits }) => limits?.nofile, lifts: isMore },
+  { field: 'limits.disk', flag: '--disk', of: ({ limits }) => limits?.disk, lifts: isMore },
   { field: 'idle_ttl', flag: '--idle-ttl', of: ({ idle_ttl }) => idle_ttl, lifts: isMore },
   {
     field: 'max_lifetime',

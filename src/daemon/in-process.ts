@@ -27,6 +27,7 @@ import { networkOf } from '../sandboxes/box-services.ts';
 import { execEnvironment } from '../sandboxes/exec-environment.ts';
 import { lookAtSpec } from '../sandboxes/look-at-spec.ts';
 import { homeOf } from '../sandboxes/materialise.ts';
+import type { SandboxRecord } from '../sandboxes/records.ts';
 import { serviceRequest } from '../sandboxes/service-container.ts';
 import { specLabel } from '../sandboxes/spec-label.ts';
 import { freeUid } from '../sandboxes/uid-pool.ts';
@@ -135,7 +136,7 @@ export async function explainHere(input: SpecInput): Promise<Explained> {
     services: wantedServices(spec).map((service) => ({
       name: service.name,
       required: service.required,
-      request: explainService(service, { containerName, name, owner }),
+      request: explainService(service, { containerName, name, owner, plan }),
     })),
     notes: plan.notes.map(({ message }) => message),
   };
@@ -157,7 +158,7 @@ async function wouldUseBubblewrap({ engine }: Spec, stateDir: string): Promise<b
 /** Its image is not looked at: it is shown with the most that one that begins as root keeps. Values of variables are not shown. */
 function explainService(
   service: WantedService,
-  made: { readonly containerName: string; readonly name: string; readonly owner: string },
+  made: Pick<SandboxRecord, 'containerName' | 'name' | 'plan'> & { readonly owner: string },
 ): unknown {
   const hidden = Object.fromEntries(Object.keys(service.envs ?? {}).map((key) => [key, '***']));
   const request = serviceRequest(

@@ -19,6 +19,7 @@ import { describeEndpoint, type Endpoint } from '../engines/docker/endpoint/endp
 import { dockerImageEngine } from '../engines/docker/image-engine.ts';
 import { networkTraits } from '../engines/docker/network-traits.ts';
 import { dockerServiceEngine } from '../engines/docker/service-engine.ts';
+import { StorageSize } from '../engines/docker/storage-size.ts';
 import type { EngineConnection } from '../engines/docker/wire/connection.ts';
 import { serviceAsker } from '../gate/ask-service.ts';
 import { PhantomRegistry } from '../gate/credentials/phantoms.ts';
@@ -289,7 +290,8 @@ async function dockerParts(
 ): Promise<EngineParts> {
   const { environment } = finding;
   const { connection, endpoint } = await findOrStartEngine(finding);
-  const engine = dockerBoxEngine(connection, readPorterBinary);
+  const storage = new StorageSize(connection);
+  const engine = dockerBoxEngine(connection, readPorterBinary, storage);
   const { projects, records, boxImages, imageEngine } = constructImages(
     connection,
     environment,
@@ -299,7 +301,7 @@ async function dockerParts(
   );
   return {
     engine,
-    services: dockerServiceEngine(connection),
+    services: dockerServiceEngine(connection, storage),
     images: boxImages,
     imageSurface: (sandboxes) =>
       imageSurface({
@@ -311,7 +313,9 @@ async function dockerParts(
     sockets: socketOf(endpoint),
     describeBox: async (box) => {
       const { version } = await engine.facts();
-      const request = boxBody(box, undefined, networkTraits(version).sysctls);
+      const body = boxBody(box, undefined, networkTraits(version).sysctls);
+      // The image may be missing.
+      const request = await storage.held(body, box.limits.diskBytes).catch(() => body);
       return { request, docker_run: dockerRunLine(box.name, request) };
     },
   };

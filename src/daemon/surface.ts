@@ -78,7 +78,7 @@ export interface SandboxSurface {
   view(): SandboxView;
   ready(): Promise<void>;
   ensureRunning(): Promise<void>;
-  start(): Promise<void>;
+  start(options: { readonly cleanUp?: boolean; readonly diskBytes?: number }): Promise<void>;
   stop(graceMs: number): Promise<void>;
   pause(): Promise<void>;
   resume(): Promise<void>;

@@ -51,8 +51,9 @@ describe('planBox', () => {
   });
 
   it('[O8][G4] takes the limits of the spec', () => {
-    const limits = { memory: '512m', cpus: 0.5, pids: 64, nofile: 1024 };
+    const limits = { memory: '512m', cpus: 0.5, pids: 64, nofile: 1024, disk: '40g' };
     expect(plan({ limits }).limits).toEqual({
+      diskBytes: 40 * 2 ** 30,
       memoryBytes: 512 * 2 ** 20,
       cpus: 0.5,
       pids: 64,

@@ -111,8 +111,8 @@ export interface BoxIdentity {
 export function planBox(spec: Spec, facts: PlanFacts): BoxPlan {
   const profileName = spec.profile ?? 'standard';
   const profile = profiles[profileName];
-  const { memory: memoryBytes, cpus, pids, nofile } = spec.limits ?? {};
-  const limits = decideLimits(profile, { memoryBytes, cpus, pids, nofile });
+  const { memory: memoryBytes, cpus, pids, nofile, disk: diskBytes } = spec.limits ?? {};
+  const limits = decideLimits(profile, { memoryBytes, cpus, pids, nofile, diskBytes });
   if (profileName === 'strict') refuseWritable(spec);
   const egress = decideEgress(spec);
   const given = judgedSources(spec, facts);

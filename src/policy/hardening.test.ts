@@ -10,6 +10,14 @@ const wish = {
 };
 
 describe('hardenedBox', () => {
+  it('[N5] gives 20 GiB of disk by default, and refuses less than anything could work with', () => {
+    expect(hardenedBox(wish).limits.diskBytes).toBe(20 * 2 ** 30);
+    expect(hardenedBox({ ...wish, diskBytes: 64 * 2 ** 20 }).limits.diskBytes).toBe(64 * 2 ** 20);
+    expect(() => hardenedBox({ ...wish, diskBytes: 63 * 2 ** 20 })).toThrow(
+      expect.objectContaining({ code: 'refused_by_policy', details: { field: 'limits.disk' } }),
+    );
+  });
+
   it('[G4] gives 4 GiB, two CPUs, 512 processes and 65536 open files by default', () => {
     expect(hardenedBox(wish).limits).toMatchObject({
       memoryBytes: 4 * 2 ** 30,
@@ -54,6 +62,7 @@ describe('hardenedBox', () => {
     ['memory', { memoryBytes: 257 * 2 ** 20 }],
     ['cpus', { cpus: 1 }],
     ['pids', { pids: 101 }],
+    ['disk', { diskBytes: 21 * 2 ** 30 }],
   ])('[C2] refuses to raise %s above the strict profile, and lets it be lowered', (field, more) => {
     expect(() => hardenedBox({ ...wish, profile: 'strict', ...more })).toThrow(
       expect.objectContaining({ code: 'refused_by_policy', details: { field: `limits.${field}` } }),

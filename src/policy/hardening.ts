@@ -5,7 +5,13 @@
  */
 
 import { formatSize } from '../lib/sizes.ts';
-import { type BoxLimits, type BoxRequest, type BoxTmpfs, smallestMemoryBytes } from '../protocol/box.ts';
+import {
+  type BoxLimits,
+  type BoxRequest,
+  type BoxTmpfs,
+  smallestDiskBytes,
+  smallestMemoryBytes,
+} from '../protocol/box.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import { label } from '../protocol/labels.ts';
 import { type Profile, type ProfileName, profiles } from './profiles.ts';
@@ -15,6 +21,7 @@ export interface LimitWishes {
   readonly cpus?: number | undefined;
   readonly pids?: number | undefined;
   readonly nofile?: number | undefined;
+  readonly diskBytes?: number | undefined;
 }
 
 export interface BoxWish extends LimitWishes {
@@ -53,12 +60,15 @@ export function hardenedBox(wish: BoxWish): BoxRequest {
 export function decideLimits(profile: Profile, wish: LimitWishes): BoxLimits {
   const memoryBytes = decide('memory', wish.memoryBytes, profile.memoryBytes, profile, formatSize);
   if (memoryBytes < smallestMemoryBytes) throw tooSmall(memoryBytes);
+  const diskBytes = decide('disk', wish.diskBytes, profile.diskBytes, profile, formatSize);
+  if (diskBytes < smallestDiskBytes) throw tooSmallDisk(diskBytes);
   return {
     memoryBytes,
     cpus: decide('cpus', wish.cpus, profile.cpus, profile, String),
     pids: decide('pids', wish.pids, profile.pids, profile, String),
     nofile: decide('nofile', wish.nofile, profile.nofile, profile, String),
     shmBytes: Math.floor(memoryBytes / 8),
+    diskBytes,
   };
 }
 
@@ -102,6 +112,17 @@ function tooSmall(memoryBytes: number): SallyportError {
     {
       details: { field: 'limits.memory' },
       advice: `Give at least ${formatSize(smallestMemoryBytes)}; a bare number counts bytes, 512m is 512 MiB.`,
+    },
+  );
+}
+
+function tooSmallDisk(diskBytes: number): SallyportError {
+  return new SallyportError(
+    'refused_by_policy',
+    `disk ${formatSize(diskBytes)} is less than a sandbox needs`,
+    {
+      details: { field: 'limits.disk' },
+      advice: `Give at least ${formatSize(smallestDiskBytes)}; a bare number counts bytes, 40g is 40 GiB.`,
     },
   );
 }

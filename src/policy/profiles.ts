@@ -3,7 +3,7 @@
  * what it allows may be lowered by a wish, never raised.
  */
 
-import type { BoxUser } from '../protocol/box.ts';
+import { type BoxUser, usualDiskBytes } from '../protocol/box.ts';
 
 export type ProfileName = 'standard' | 'strict';
 
@@ -12,6 +12,7 @@ export interface Profile {
   readonly cpus: number;
   readonly pids: number;
   readonly nofile: number;
+  readonly diskBytes: number;
   /** Absent: what is left of half the memory after shared memory. */
   readonly tmpBytes?: number;
   readonly tmpExec: boolean;
@@ -38,6 +39,7 @@ export const profiles: Readonly<Record<ProfileName, Profile>> = {
     cpus: 2,
     pids: 512,
     nofile: 65536,
+    diskBytes: usualDiskBytes,
     // Builds and test runners execute from /tmp.
     tmpExec: true,
     readOnlyRoot: false,
@@ -49,6 +51,7 @@ export const profiles: Readonly<Record<ProfileName, Profile>> = {
     cpus: 0.5,
     pids: 100,
     nofile: 65536,
+    diskBytes: usualDiskBytes,
     tmpBytes: 64 * 2 ** 20,
     tmpExec: false,
     readOnlyRoot: true,

@@ -102,8 +102,16 @@ describe('the container of a service', () => {
   });
 
   it('has limits in every case', () => {
-    expect(serviceLimits({})).toEqual({ memoryBytes: 2 ** 30, cpus: 1, pids: 256, shmBytes: 2 ** 27 });
-    expect(serviceLimits({ limits: { memory: 2 ** 26, nofile: 100 } })).toMatchObject({
+    expect(serviceLimits({}, 2 ** 34)).toEqual({
+      memoryBytes: 2 ** 30,
+      cpus: 1,
+      pids: 256,
+      shmBytes: 2 ** 27,
+      // As much as the sandbox itself.
+      diskBytes: 2 ** 34,
+    });
+    expect(serviceLimits({ limits: { disk: 2 ** 33 } }, 2 ** 34)).toMatchObject({ diskBytes: 2 ** 33 });
+    expect(serviceLimits({ limits: { memory: 2 ** 26, nofile: 100 } }, 2 ** 34)).toMatchObject({
       memoryBytes: 2 ** 26,
       nofile: 100,
     });

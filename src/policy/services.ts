@@ -64,7 +64,11 @@ const unsupported = (why: string): SallyportError => new SallyportError('service
 
 const usual = { memoryBytes: 2 ** 30, cpus: 1, pids: 256 } as const;
 
-export function serviceLimits({ limits = {} }: Pick<ServiceSpec, 'limits'>): ServiceLimits {
+/** `sandboxDiskBytes`: the disk limit of a service without its own. */
+export function serviceLimits(
+  { limits = {} }: Pick<ServiceSpec, 'limits'>,
+  sandboxDiskBytes: number,
+): ServiceLimits {
   const memoryBytes = limits.memory ?? usual.memoryBytes;
   return {
     memoryBytes,
@@ -72,6 +76,7 @@ export function serviceLimits({ limits = {} }: Pick<ServiceSpec, 'limits'>): Ser
     pids: limits.pids ?? usual.pids,
     ...(limits.nofile === undefined ? {} : { nofile: limits.nofile }),
     shmBytes: Math.floor(memoryBytes / 8),
+    diskBytes: limits.disk ?? sandboxDiskBytes,
   };
 }
 

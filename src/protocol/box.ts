@@ -45,10 +45,15 @@ export interface BoxLimits {
   readonly pids: number;
   readonly nofile: number;
   readonly shmBytes: number;
+  /** Of the root and the volumes, without binds of the host. */
+  readonly diskBytes: number;
 }
 
 /** Docker's own minimum is 6 MiB; below 16 MiB no interpreter starts. */
 export const smallestMemoryBytes = 16 * 2 ** 20;
+/** A watched limit has steps of 16 MiB; a smaller limit would mean little. */
+export const smallestDiskBytes = 64 * 2 ** 20;
+export const usualDiskBytes = 20 * 2 ** 30;
 
 export interface BoxRequest {
   readonly name: string;

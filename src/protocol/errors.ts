@@ -156,6 +156,13 @@ export const errorRegistry = {
     summary: 'There is not enough disk space.',
     advice: 'Free some space (`docker system df` shows what the engine uses), then try again.',
   },
+  disk_limit_exceeded: {
+    kind: 'exhausted',
+    summary:
+      'A sandbox exceeded its disk limit, or grew most while the disk ran low. It was stopped; nothing was removed.',
+    advice:
+      'Free space with `sally start --clean-up <name>` and `sally shell <name>`, or raise the limit: `sally start --disk 40g <name>`.',
+  },
   porter_missing: {
     kind: 'not_found',
     summary: 'No porter binary for the architecture of this engine.',

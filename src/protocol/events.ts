@@ -73,6 +73,20 @@ export const eventSchema = z.discriminatedUnion('type', [
     signal: z.string().optional(),
     timed_out: z.boolean(),
     oom_killed: z.boolean(),
+    /** The error code of a refused or lost exec. */
+    error: z.string().optional(),
+  }),
+  /** The daemon stops a sandbox for its disk usage. */
+  z.strictObject({
+    ...base,
+    type: z.literal('disk.exceeded'),
+    rule: z.enum(['limit', 'reserve']),
+    of: z.enum(['bytes', 'files']),
+    limit: z.number(),
+    used: z.number(),
+    /** Free on the engine's disk, for the reserve. */
+    free: z.number().optional(),
+    service: z.string().optional(),
   }),
   /** A decision of the gate. Many alike become one: `skipped` is how many were not told since the last of this sandbox. */
   z.strictObject({ ...base, type: z.literal('egress.allowed'), ...egress, rule: z.string() }),

@@ -31,6 +31,8 @@ describe('parseSpec', () => {
       'did you mean 12m?',
     ],
     ['the same as text', { limits: { memory: '12' } }, 'limits.memory ("12")', 'did you mean 12m?'],
+    ['[N5] too little disk', { limits: { disk: '63m' } }, 'limits.disk ("63m")', 'at least 64m'],
+    ['[N5] disk without a unit', { limits: { disk: 40 } }, 'limits.disk (40)', 'did you mean 40g?'],
     ['a misspelt field', { imagee: 'x' }, 'imagee is no known field; did you mean image?'],
     ['two letters swapped', { lables: {} }, 'lables is no known field; did you mean labels?'],
     [

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { portSchema } from './port-spec.ts';
 import { egressRuleSchema, specSchema } from './spec.ts';
-import { argvSchema, envsSchema } from './spec-values.ts';
+import { argvSchema, diskSize, envsSchema } from './spec-values.ts';
 
 const wholeMs = z
   .number()
@@ -52,6 +52,8 @@ export const execBody = z.strictObject({
   background: z.boolean().default(false),
   /** Kept in the audit line: why this was run. */
   reason: z.string().max(1000).optional(),
+  /** Run the command also in a clean-up run, which refuses other commands. */
+  during_clean_up: z.boolean().optional(),
 });
 export type ExecBody = z.infer<typeof execBody>;
 export type ExecInput = z.input<typeof execBody>;
@@ -92,6 +94,13 @@ export const browserBody = z.strictObject({
 });
 export type BrowserBody = z.infer<typeof browserBody>;
 export type BrowserInput = z.input<typeof browserBody>;
+
+export const startBody = z.strictObject({
+  /** One run for files and shells: without command, services, ports and gate. */
+  clean_up: z.boolean().default(false),
+  /** The new disk limit. */
+  disk: diskSize.optional(),
+});
 
 export const stopBody = z.strictObject({ grace_ms: wholeMs.default(5000) });
 export const signalBody = z.strictObject({ signal: z.string().regex(/^SIG[A-Z0-9]{1,10}$/) });

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { parseDuration } from '../lib/durations.ts';
 import { parseSize } from '../lib/sizes.ts';
-import { smallestMemoryBytes } from './box.ts';
+import { smallestDiskBytes, smallestMemoryBytes } from './box.ts';
 import { isReservedEnv, reservedEnvPrefix } from './reserved-names.ts';
 
 const mostEntries = 1000;
@@ -25,6 +25,15 @@ const memory = size('512m or 4g').superRefine((bytes, context) => {
   context.addIssue({
     code: 'custom',
     message: `is ${bytes} bytes, and nothing starts with less than 16m${meant}`,
+  });
+});
+
+export const diskSize = size('20g or 40g').superRefine((bytes, context) => {
+  if (bytes >= smallestDiskBytes) return;
+  const meant = bytes < 4096 ? `; did you mean ${bytes}g?` : '';
+  context.addIssue({
+    code: 'custom',
+    message: `is ${bytes} bytes, and a sandbox needs at least 64m${meant}`,
   });
 });
 
@@ -74,6 +83,7 @@ export const limitsSchema = z.strictObject({
   cpus: z.number().min(0.01).max(1024).optional(),
   pids: z.number().int().min(1).max(4_194_304).optional(),
   nofile: z.number().int().min(16).max(1_048_576).optional(),
+  disk: diskSize.optional(),
 });
 
 export const argvSchema = z.array(noNul).min(1).max(10_000);

@@ -105,6 +105,17 @@ export const sandboxView = z.strictObject({
     cpus: z.number(),
     pids: z.number().int(),
     nofile: z.number().int(),
+    disk_bytes: z.number(),
+  }),
+  /** Disk usage of the sandbox itself. */
+  disk: z.strictObject({
+    /** The last measurement. */
+    used_bytes: z.number().optional(),
+    measured_at: time.optional(),
+    /** The rule that stopped the sandbox: its own limit, or the reserve of the engine's disk. */
+    exceeded: z.enum(['limit', 'reserve']).optional(),
+    /** A clean-up run: only files and shells are available. */
+    clean_up: z.literal(true).optional(),
   }),
   labels: z.record(z.string(), z.string()),
   isolation: isolationView,

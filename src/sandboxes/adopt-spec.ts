@@ -3,6 +3,7 @@
  * for its caller to decide.
  */
 
+import { profiles } from '../policy/profiles.ts';
 import { specDifferences } from '../policy/spec-identity.ts';
 import { type PortSpec, writePort } from '../protocol/port-spec.ts';
 import type { EgressSpec, Spec } from '../protocol/spec.ts';
@@ -14,9 +15,17 @@ import type { SandboxNet } from './sandbox-net.ts';
 /** Whether it has a gate at all, its tokens and its way out are decided when it is made. */
 const live = /^(labels|idle_ttl|max_lifetime|ports|egress\.(allow|deny|presets|mode))(\.|$)/;
 
-/** The fields for which it would have to be made anew. */
-export function fixedDifferences(before: Spec, now: Spec): readonly string[] {
-  return specDifferences(before, now).filter((field) => !live.test(field));
+/** The fields that need a new container. `isDiskLive`: the disk limit does not. */
+export function fixedDifferences(before: Spec, now: Spec, isDiskLive: boolean): readonly string[] {
+  const compared = isDiskLive ? ([withoutDisk(before), withoutDisk(now)] as const) : ([before, now] as const);
+  return specDifferences(...compared).filter((field) => !live.test(field));
+}
+
+export const differsInDisk = (before: Spec, now: Spec): boolean => before.limits?.disk !== now.limits?.disk;
+
+function withoutDisk({ limits = {}, ...spec }: Spec): Spec {
+  const { disk: _, ...rest } = limits;
+  return { ...spec, limits: rest };
 }
 
 /** With no fixed difference between the two. Ports first: they are what may fail. */
@@ -45,8 +54,15 @@ export async function adoptSpec(
   if (!isReady) ports.closeAll();
   const { name } = record.spec;
   keeper.note({ spec: { ...spec, ...(name === undefined ? {} : { name }) } });
+  if (differsInDisk(record.spec, spec)) keeper.note(withDisk(record, spec));
   if (differences.some((field) => field.startsWith('egress'))) await net.replace(egressAfter(record, spec));
   parts.timesChanged();
+}
+
+/** A changed spec replaces a limit that `start` set. */
+function withDisk({ plan }: SandboxRecord, { limits }: Spec): Partial<SandboxRecord> {
+  const diskBytes = limits?.disk ?? profiles[plan.profile].diskBytes;
+  return { plan: { ...plan, limits: { ...plan.limits, diskBytes } }, diskBytes: undefined };
 }
 
 /** Those of the first that the second has not. */

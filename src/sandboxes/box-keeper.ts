@@ -12,13 +12,16 @@ import { label } from '../protocol/labels.ts';
 import type { SandboxState } from '../protocol/states.ts';
 import { BoxLink } from './box-link.ts';
 import { BoxServices } from './box-services.ts';
+import { diskReason } from './disk-error.ts';
 import { gateClient } from './gate-client.ts';
 import { LenderStarts } from './lender-starts.ts';
 import { type Materialisation, materialise, startBox } from './materialise.ts';
 import type { MemoryDeaths } from './memory-deaths.ts';
 import type { BoxGate, BoxState } from './ports.ts';
 import type { RecordKeeper } from './record-keeper.ts';
+import type { DiskOver, SandboxRecord } from './records.ts';
 import { renewedPlan } from './renewed-plan.ts';
+import { diskErrorOf } from './sandbox-disk.ts';
 import type { SandboxExecs } from './sandbox-execs.ts';
 import { SocketForwards, wantsAgent } from './socket-forwards.ts';
 import { removeStubs, type StubTurns } from './stubs.ts';
@@ -32,6 +35,8 @@ export interface KeeperParts {
   readonly execs: SandboxExecs;
   readonly memory: MemoryDeaths;
   readonly stubs: StubTurns;
+  /** Rejects if the copied files exceed the disk limit. */
+  readonly requireDisk: () => Promise<void>;
   /** Fires when the sandbox is to be removed: then nothing more is made. */
   readonly signal: AbortSignal;
   /** The connection is gone for good. Called outside of any turn. */
@@ -80,7 +85,7 @@ export class BoxKeeper {
   /** Where the spec asks for one. Made when it is first needed: after a restart of the daemon nobody made the box. */
   get gate(): BoxGate | undefined {
     const { keeper } = this.#parts;
-    if (keeper.record.plan.egress !== true) return undefined;
+    if (keeper.record.plan.egress !== true || keeper.record.cleanUp !== undefined) return undefined;
     this.#gate ??= this.#world.gate.open(gateClient(this.#world, keeper));
     return this.#gate;
   }
@@ -97,25 +102,26 @@ export class BoxKeeper {
       await this.#settleForListeners();
       this.#ready();
     } catch (error) {
+      const failure = diskErrorOf(keeper.record) ?? error;
       await this.#unmake();
       keeper.forgetContainer();
       await this.#removeStubs();
       if (!signal.aborted) {
-        keeper.transition('FAILED', reasonOf(error));
+        keeper.transition('FAILED', reasonOf(failure));
         if (keeper.record.ephemeral) await this.remove();
       }
-      throw error;
+      throw failure;
     }
     this.#startCommand();
   }
 
-  /** From a box that was stopped, or that somebody took away. */
-  async start(): Promise<void> {
+  /** From a box that was stopped, or that somebody took away. `cleanUp`: without command, services and gate. */
+  async start(cleanUp?: SandboxRecord['cleanUp']): Promise<void> {
     const { keeper, memory } = this.#parts;
     await this.#renew();
     const { containerId } = keeper.record;
     const found = containerId === undefined ? undefined : await this.#world.engine.find(containerId);
-    keeper.transition('PENDING', 'starting');
+    keeper.transition('PENDING', 'starting', cleanUp);
     memory.reset();
     try {
       if (found === undefined) this.#link = await materialise(this.#world, this.#materialisation());
@@ -126,10 +132,11 @@ export class BoxKeeper {
     } catch (error) {
       if (found === undefined) await this.#unmake();
       else await this.#standDown();
+      const failure = diskErrorOf(keeper.record) ?? error;
       if (found === undefined) keeper.forgetContainer();
       await this.#removeStubs();
-      keeper.transition('FAILED', reasonOf(error));
-      throw error;
+      keeper.transition('FAILED', reasonOf(failure));
+      throw failure;
     }
     this.#startCommand();
   }
@@ -137,6 +144,11 @@ export class BoxKeeper {
   /** It runs although nobody knew. */
   async #rejoin(): Promise<void> {
     const { services } = this;
+    if (this.#parts.keeper.record.cleanUp !== undefined) {
+      await services.stop(0);
+      await this.connect();
+      return;
+    }
     await services.provideContainers(() => {});
     await services.startRequired();
     services.startOptional();
@@ -216,6 +228,41 @@ export class BoxKeeper {
     await this.services.stop(graceMs);
     this.#world.checkpoint('stop.stopped');
     await this.#ended(why ?? 'stopped on request');
+  }
+
+  /**
+   * Stops the sandbox for its disk usage, without a grace period. The record comes first, so that the next daemon stops it if this one dies.
+   * Execs end before the stop; otherwise they would end with the signal of the stop.
+   */
+  async stopOverDisk(over: DiskOver): Promise<void> {
+    const { keeper, execs } = this.#parts;
+    this.#noteOverDisk(over);
+    const reason = diskReason(over);
+    const { cleanUp: _, ...stopped } = keeper.record;
+    await execs.end(diskErrorOf(stopped) ?? new SallyportError('disk_limit_exceeded', reason));
+    this.drop();
+    await this.stop(reason, 0);
+  }
+
+  /** The same during a create or start, which fails as soon as the container has ended. */
+  async haltOverDisk(over: DiskOver): Promise<void> {
+    this.#noteOverDisk(over);
+    const { containerId } = this.#parts.keeper.record;
+    if (containerId !== undefined) await this.#world.engine.stop(containerId, 0);
+    await this.services.stop(0);
+  }
+
+  #noteOverDisk(over: DiskOver): void {
+    const { keeper } = this.#parts;
+    const { store, checkpoint, report } = this.#world;
+    try {
+      keeper.note({ overDisk: over });
+      checkpoint('disk.noted');
+      store.events.append({ type: 'disk.exceeded', sandbox_id: keeper.record.id, ...over });
+    } catch (error) {
+      // The state folder may be on the same full disk. The stop is what counts.
+      report(`record the disk usage of ${keeper.record.name}`, error);
+    }
   }
 
   async pause(): Promise<void> {
@@ -307,11 +354,15 @@ export class BoxKeeper {
   }
 
   async #ended(why: string): Promise<void> {
+    const { keeper, execs } = this.#parts;
+    const { overDisk } = keeper.record;
+    const error = diskErrorOf(keeper.record);
     this.drop();
     await this.services.reconcile(false);
-    await this.#parts.execs.lose(why);
+    if (error === undefined) await execs.lose(why);
+    else await execs.end(error);
     await this.#removeStubs();
-    this.#parts.keeper.transition('STOPPED', why);
+    keeper.transition('STOPPED', error === undefined || overDisk === undefined ? why : diskReason(overDisk));
   }
 
   /**
@@ -354,10 +405,17 @@ export class BoxKeeper {
   }
 
   async #runs(connecting: (work: () => Promise<void>) => Promise<void>): Promise<void> {
+    const { keeper } = this.#parts;
+    const { overDisk, cleanUp } = keeper.record;
+    if (overDisk !== undefined && cleanUp === undefined) {
+      // The previous daemon ended between the decision and the stop.
+      await this.stop(diskReason(overDisk), 0);
+      return;
+    }
     // A link that lost its stream is on its way back, or says that it gave up.
     if (this.#link === undefined) await connecting(() => this.connect());
-    await this.services.reconcile(true);
-    this.#parts.keeper.transition('READY');
+    await this.services.reconcile(cleanUp === undefined);
+    keeper.transition('READY');
   }
 
   /** Only when the box does not run: they are what its protection is mounted on. */
@@ -375,8 +433,9 @@ export class BoxKeeper {
   }
 
   #materialisation(): Materialisation {
-    const { keeper, signal, stubs } = this.#parts;
+    const { keeper, signal, stubs, requireDisk } = this.#parts;
     return {
+      requireDisk,
       record: () => keeper.record,
       note: (news) => keeper.note(news),
       linkTo: (boxId) => this.#newLink(boxId),
@@ -422,9 +481,10 @@ export class BoxKeeper {
   /** The sandbox's own command, anew at each start. */
   #startCommand(): void {
     const { keeper, execs } = this.#parts;
-    const { command } = keeper.record.spec;
+    const { spec, cleanUp } = keeper.record;
+    const { command } = spec;
     const porter = this.#link?.current;
-    if (command === undefined || porter === undefined) return;
+    if (command === undefined || porter === undefined || cleanUp !== undefined) return;
     const body = {
       argv: command,
       envs: {},

@@ -43,6 +43,7 @@ export function endedEvent(record: ExecRecord) {
     oom_killed: record.oomKilled ?? false,
     ...(exitCode === undefined ? {} : { exit_code: exitCode }),
     ...(signal === undefined ? {} : { signal: signalName(signal) }),
+    ...(record.error === undefined ? {} : { error: record.error.code }),
   };
 }
 

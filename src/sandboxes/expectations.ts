@@ -67,7 +67,7 @@ export function expectations(record: SandboxRecord, porterMount: string): readon
       expected: writable ? 'rw' : 'ro',
       find: (shown: Shown) => mountMode(shown, target),
     })),
-    ...(record.plan.egress === true ? gateRows : []),
+    ...(record.plan.egress === true && record.cleanUp === undefined ? gateRows : []),
     ...(wantsAgent(record.plan)
       ? [{ name: `SSH agent at ${agentSocketInside}`, expected: 'listening', find: agentListener }]
       : []),

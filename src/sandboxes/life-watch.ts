@@ -4,6 +4,8 @@ import { formatDuration } from '../lib/durations.ts';
 import type { SandboxRecord } from './records.ts';
 
 export const defaultIdleMs = 30 * 60_000;
+/** Of a clean-up run that a file operation started. */
+const briefIdleMs = 30_000;
 /** Node's timers overflow beyond; a longer wait is made of several. */
 const longestTimerMs = 2 ** 31 - 1;
 
@@ -15,12 +17,12 @@ export interface LifeHost {
 
 export class LifeWatch {
   /** Asked anew each time: both times may be changed while it runs. */
-  readonly #record: () => Pick<SandboxRecord, 'spec' | 'createdAt'>;
+  readonly #record: () => Pick<SandboxRecord, 'spec' | 'createdAt' | 'cleanUp'>;
   readonly #host: LifeHost;
   #usedMs = Date.now();
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(record: () => Pick<SandboxRecord, 'spec' | 'createdAt'>, host: LifeHost) {
+  constructor(record: () => Pick<SandboxRecord, 'spec' | 'createdAt' | 'cleanUp'>, host: LifeHost) {
     this.#record = record;
     this.#host = host;
   }
@@ -56,10 +58,11 @@ export class LifeWatch {
   }
 
   #times(): { readonly idleMs: number; readonly lifetimeMs: number; readonly endMs: number } {
-    const { spec, createdAt } = this.#record();
+    const { spec, createdAt, cleanUp } = this.#record();
     const { idle_ttl: idle = defaultIdleMs, max_lifetime: lifetime = 'never' } = spec;
     const lifetimeMs = typeof lifetime === 'number' ? lifetime : Number.POSITIVE_INFINITY;
-    const idleMs = typeof idle === 'number' ? idle : Number.POSITIVE_INFINITY;
+    const specIdleMs = typeof idle === 'number' ? idle : Number.POSITIVE_INFINITY;
+    const idleMs = cleanUp === 'brief' ? Math.min(specIdleMs, briefIdleMs) : specIdleMs;
     return { idleMs, lifetimeMs, endMs: Date.parse(createdAt) + lifetimeMs };
   }
 

@@ -19,6 +19,7 @@ import { PinnedSources } from './pinned-sources.ts';
 import type { BoxHome, ImageChoice, PreparedClone } from './ports.ts';
 import type { SandboxRecord } from './records.ts';
 import { Saga } from './saga.ts';
+import { diskLimitOf } from './sandbox-disk.ts';
 import { specLabel } from './spec-label.ts';
 import { makeStubs, type StubTurns } from './stubs.ts';
 import { requireInForce } from './verify.ts';
@@ -33,6 +34,7 @@ export interface Materialisation {
   readonly stubs: StubTurns;
   readonly services: BoxServices;
   readonly tell: Tell;
+  readonly requireDisk: () => Promise<void>;
   readonly signal: AbortSignal;
   /** Waited for before anything runs inside. */
   readonly beforeStart?: Promise<void>;
@@ -111,7 +113,10 @@ async function make(
     if (copy.isWorkspace) await copyIn(world, work, link, { ...copy, source: clone?.folder ?? copy.source });
     else await putCopy((await link.porter()).files, copy, { tell, signal });
   }
-  if (plan.copies.length > 0) checkpoint('create.copied');
+  if (plan.copies.length > 0) {
+    await work.requireDisk();
+    checkpoint('create.copied');
+  }
   await services.welcome(await link.porter());
   return link;
 }
@@ -152,6 +157,7 @@ export async function startBox(
   await provideShadows(world, work);
   await provideStubs(world, work);
   await services.provideNetwork(new Saga());
+  if (work.record().cleanUp !== undefined) return await startMade(world, work, new Saga());
   await services.provideContainers(work.tell);
   await services.startRequired();
   services.startOptional();
@@ -267,13 +273,17 @@ export function boxOf(
   owner: string,
   made: { readonly image: string; readonly porterVolume: string },
 ): BoxRequest {
-  return plannedBox(record.plan, {
-    ...made,
-    name: record.containerName,
-    labels: boxLabels(record, owner),
-    endsWithHost: false,
-    network: networkOf(record),
-  });
+  const limits = { ...record.plan.limits, diskBytes: diskLimitOf(record) };
+  return plannedBox(
+    { ...record.plan, limits },
+    {
+      ...made,
+      name: record.containerName,
+      labels: boxLabels(record, owner),
+      endsWithHost: false,
+      network: networkOf(record),
+    },
+  );
 }
 
 /** Enough to know a sandbox by, and to make its record again if the store is lost (A12). */

@@ -1,6 +1,7 @@
 /** What sandboxes need of the world, declared by the one who needs it. Engines, images and the store implement it. */
 
 import type { Duplex, Readable } from 'node:stream';
+import type { FolderUse } from '../lib/folder-use.ts';
 import type { LoadedEntry } from '../lib/host-tree.ts';
 import type { Progress } from '../lib/progress.ts';
 import type { Channel } from '../porter/output-sink.ts';
@@ -43,6 +44,19 @@ export interface BoxStats {
   readonly memoryLimitBytes: number;
   readonly cpuSeconds: number;
   readonly pids: number;
+}
+
+/** The disk limit that the kernel enforces for a box. */
+export interface DiskHold {
+  /** The kernel refuses writes to the root beyond this. Absent: no limit. */
+  readonly rootBytes?: number;
+  /** The box has writable volumes, which the limit does not cover. */
+  readonly hasVolumes: boolean;
+}
+
+export interface DiskUseOptions {
+  readonly of: 'bytes' | 'files';
+  readonly signal?: AbortSignal;
 }
 
 export interface EngineFacts {
@@ -104,8 +118,11 @@ export interface BoxEngine {
   events(owner: string, signal: AbortSignal): AsyncIterable<BoxEvent>;
   /** Idempotent; runs to its end whatever the caller does (A13). */
   remove(id: string): Promise<void>;
-  /** What it has written to its own root; 0 where that is not known. */
-  diskBytes(id: string): Promise<number>;
+  /** A folder of this machine on the disk that boxes write to. Undefined: the disk is not on this machine. */
+  diskFolder(): Promise<string | undefined>;
+  diskHold(id: string): Promise<DiskHold>;
+  /** Disk usage of its root and volumes, running or not; walks all files. 0 for a missing box. */
+  diskUse(id: string, options: DiskUseOptions): Promise<FolderUse>;
   /** Those of this owner, and the ones with porter, which users share. */
   volumes(owner: string): Promise<readonly KnownVolume[]>;
   /** False: something uses it. One that is not there is no error. */

@@ -60,7 +60,7 @@ async function pruneSandbox(
 ): Promise<PrunedThing> {
   const { id, name } = sandbox;
   const { containerId } = sandbox.record;
-  const sizeBytes = containerId === undefined ? 0 : await engine.diskBytes(containerId);
+  const sizeBytes = containerId === undefined ? 0 : await bytesOf(engine, containerId);
   const thing = { kind: 'sandbox' as const, id, name, why, sizeBytes };
   try {
     if (dryRun) await sandbox.requireNoChanges();
@@ -71,6 +71,9 @@ async function pruneSandbox(
     return { ...thing, outcome: 'kept', note: noteOf(error, name) };
   }
 }
+
+const bytesOf = async (engine: SandboxWorld['engine'], boxId: string): Promise<number> =>
+  (await engine.diskUse(boxId, { of: 'bytes' })).amount;
 
 const noteOf = (error: unknown, name: string): string =>
   isSallyportError(error)
@@ -127,7 +130,7 @@ async function orphanServices(
       id,
       name: labels[label.service] ?? id.slice(0, 12),
       why: whyOrphan,
-      sizeBytes: await engine.diskBytes(id),
+      sizeBytes: await bytesOf(engine, id),
       remove: async () => {
         await engine.remove(id);
         return true;

@@ -8,6 +8,7 @@ import type { SandboxStore } from './ports.ts';
 import type { SandboxRecord } from './records.ts';
 import type { SandboxWorld } from './world.ts';
 
+const atRest: ReadonlySet<SandboxState> = new Set(['STOPPED', 'FAILED', 'DELETING', 'DELETED']);
 const ends: ReadonlySet<SandboxState> = new Set(['STOPPING', 'STOPPED', 'FAILED', 'DELETING', 'DELETED']);
 
 type Stamp = Pick<SandboxRecord, 'sequence'> & { readonly at: string };
@@ -51,13 +52,16 @@ export class RecordKeeper {
     this.#record = rest;
   }
 
-  transition(to: SandboxState, reason?: string): void {
-    const { state: from, reason: _before, ...rest } = this.#record;
+  /** `cleanUp`: of the run that begins. */
+  transition(to: SandboxState, reason?: string, cleanUp = this.#record.cleanUp): void {
+    const { state: from, reason: _before, cleanUp: _run, ...rest } = this.#record;
     if (from === to) return;
     const why = reason === undefined ? {} : { reason };
     const { sequence, at } = this.#told(to, why);
     const record: SandboxRecord = {
       ...rest,
+      // A clean-up lasts for one run.
+      ...(cleanUp === undefined || atRest.has(to) ? {} : { cleanUp }),
       state: to,
       sequence,
       ...why,

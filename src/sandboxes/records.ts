@@ -8,6 +8,21 @@ import type { EgressSpec, Spec } from '../protocol/spec.ts';
 import type { ExecState, SandboxState, ServiceState } from '../protocol/states.ts';
 import type { PublishedPort } from './bound-port.ts';
 
+/** The disk limit that a sandbox exceeded. */
+export interface DiskOver {
+  /** `limit`: its own limit. `reserve`: the engine's disk ran low, and the sandbox grew most. */
+  readonly rule: 'limit' | 'reserve';
+  readonly of: 'bytes' | 'files';
+  /** The limit, or the reserve. */
+  readonly limit: number;
+  /** By the container over its limit; for the reserve, by all containers of the sandbox. */
+  readonly used: number;
+  /** Free on the engine's disk, for the reserve. */
+  readonly free?: number;
+  /** The service over its limit; absent: the sandbox itself. */
+  readonly service?: string;
+}
+
 export interface SandboxRecord {
   readonly id: SandboxId;
   readonly name: string;
@@ -47,6 +62,12 @@ export interface SandboxRecord {
   readonly stubs?: readonly Stub[];
   /** What its mounts are binds of since the last start: source to identity. */
   readonly sources?: Readonly<Record<string, string>>;
+  /** The disk limit set by `start`; absent: that of the plan. */
+  readonly diskBytes?: number | undefined;
+  /** Written before the sandbox is stopped for its disk usage, and removed by the next normal start. */
+  readonly overDisk?: DiskOver | undefined;
+  /** Set during a clean-up run. `brief`: started by a file operation, and stopped after 30 s without use. */
+  readonly cleanUp?: 'asked' | 'brief';
   /** What it may reach, where that was changed since it was made. */
   readonly egress?: EgressSpec;
   /** Names that stand for an address inside, in the order of those addresses. */

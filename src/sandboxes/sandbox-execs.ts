@@ -102,7 +102,11 @@ export class SandboxExecs {
 
   /** The box ended under them. */
   async lose(why: string): Promise<void> {
-    const error = new SallyportError('exec_lost', `the sandbox ended while the command ran: ${why}`);
+    await this.end(new SallyportError('exec_lost', `the sandbox ended while the command ran: ${why}`));
+  }
+
+  /** Ends all running execs with this error. */
+  async end(error: SallyportError): Promise<void> {
     await Promise.all(this.running.map((exec) => exec.lose(error)));
   }
 }

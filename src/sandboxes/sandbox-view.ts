@@ -4,12 +4,17 @@ import { type WantedService, wantedServices } from '../policy/services.ts';
 import type { PortView, SandboxView, ServiceView } from '../protocol/views.ts';
 import { defaultIdleMs } from './life-watch.ts';
 import type { SandboxRecord } from './records.ts';
+import { diskLimitOf } from './sandbox-disk.ts';
 
 export function sandboxView(
   record: SandboxRecord,
-  runningExecs: number,
-  ports: readonly PortView[],
+  now: {
+    readonly runningExecs: number;
+    readonly ports: readonly PortView[];
+    readonly disk: SandboxView['disk'];
+  },
 ): SandboxView {
+  const { runningExecs, ports, disk } = now;
   const { spec, isolation, plan } = record;
   const { limits } = plan;
   const wanted = wantedServices(spec);
@@ -22,7 +27,14 @@ export function sandboxView(
     image: record.image,
     user: plan.user,
     workdir: plan.workdir,
-    limits: { memory_bytes: limits.memoryBytes, cpus: limits.cpus, pids: limits.pids, nofile: limits.nofile },
+    limits: {
+      memory_bytes: limits.memoryBytes,
+      cpus: limits.cpus,
+      pids: limits.pids,
+      nofile: limits.nofile,
+      disk_bytes: diskLimitOf(record),
+    },
+    disk,
     labels: spec.labels ?? {},
     isolation: {
       engine: isolation.engine,

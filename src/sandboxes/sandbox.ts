@@ -32,6 +32,7 @@ import type { BoundPort } from './bound-port.ts';
 import type { BoxExec } from './box-exec.ts';
 import { BoxKeeper } from './box-keeper.ts';
 import { type CopiedFolder, CopiedWorkspace, copiedFolder } from './copied-workspace.ts';
+import type { DiskMeter, WatchedSandbox } from './disk-watch.ts';
 import { elsewhere, isElsewhere, whereItIs } from './elsewhere.ts';
 import { LifeWatch } from './life-watch.ts';
 import { type Action, refusal, verdict } from './lifecycle.ts';
@@ -43,12 +44,13 @@ import { Presence } from './presence.ts';
 import { requireProvisionSource } from './provision-source.ts';
 import { PublishedPorts } from './published-ports.ts';
 import { RecordKeeper } from './record-keeper.ts';
-import type { ExecRecord, SandboxRecord } from './records.ts';
+import type { DiskOver, ExecRecord, SandboxRecord } from './records.ts';
+import { diskErrorOf, SandboxDisk } from './sandbox-disk.ts';
 import { SandboxExecs } from './sandbox-execs.ts';
 import { SandboxNet } from './sandbox-net.ts';
 import { sandboxView } from './sandbox-view.ts';
 import type { StubTurns } from './stubs.ts';
-import { verifyBox, withScan } from './verify.ts';
+import { verifyBox, withRows, withScan } from './verify.ts';
 import { type BroughtBack, requireNoChanges, type WorkspaceChange } from './workspace-changes.ts';
 import type { SandboxWorld } from './world.ts';
 
@@ -62,10 +64,18 @@ export interface SandboxParts {
   readonly record: SandboxRecord;
   readonly execs: readonly ExecRecord[];
   readonly stubs: StubTurns;
+  readonly disk: DiskMeter;
   /** Of the spec, bound before anything was made. */
   readonly ports?: readonly BoundPort[];
   /** It is gone for good. */
   readonly removed: (sandbox: Sandbox) => void;
+}
+
+export interface StartOptions {
+  /** One run for files and shells. */
+  readonly cleanUp?: boolean;
+  /** Changes the disk limit. */
+  readonly diskBytes?: number;
 }
 
 export class Sandbox {
@@ -82,6 +92,8 @@ export class Sandbox {
   readonly #planted: PlantedWatch;
   readonly #net: SandboxNet;
   readonly #ports: PublishedPorts;
+  readonly #disk: SandboxDisk;
+  readonly #meter: DiskMeter;
   readonly #abort = new AbortController();
   #made: Promise<void> | undefined;
   #removing: Promise<void> | undefined;
@@ -118,10 +130,13 @@ export class Sandbox {
       execs: this.#execs,
       memory: this.#memory,
       stubs: parts.stubs,
+      requireDisk: () => this.#disk.requireWithinLimits(),
       signal: this.#abort.signal,
       lost: (error) => this.#background('look after a lost connection', this.#onLost(error)),
     });
     this.#net = new SandboxNet(world, this.#keeper, this.#box);
+    this.#meter = parts.disk;
+    this.#disk = new SandboxDisk({ keeper: this.#keeper, engine: world.engine, meter: parts.disk });
     this.#mounts = new MountGuard({
       record: () => this.record,
       running: () => this.#execs.running.length,
@@ -180,7 +195,11 @@ export class Sandbox {
 
   view(): SandboxView {
     const view = {
-      ...sandboxView(this.record, this.#execs.running.length, this.#ports.views),
+      ...sandboxView(this.record, {
+        runningExecs: this.#execs.running.length,
+        ports: this.#ports.views,
+        disk: this.#disk.view(),
+      }),
       ...(this.#planted.isNeeded ? { scanned: true as const } : {}),
     };
     return this.isElsewhere ? { ...view, reason: whereItIs(this.record, this.#world.engine.family) } : view;
@@ -188,6 +207,7 @@ export class Sandbox {
 
   /** The work that begins with a record in PENDING. Goes on without its caller (A13). */
   make(): void {
+    this.#meter.wake();
     this.#made = this.#turns.run(() => {
       const baseline = this.#planted.takeBaseline();
       // A create that fails before it is waited for has its own reason.
@@ -201,13 +221,14 @@ export class Sandbox {
   async ready(): Promise<void> {
     await this.#made;
     await this.#settled();
-    if (this.state !== 'READY') throw refusal('use', this.record);
+    if (this.state !== 'READY') throw this.#refusal('use');
   }
 
   /** G2: whatever it is in, it runs and answers afterwards. */
   async ensureRunning(): Promise<void> {
     await this.#settled();
     if (this.state === 'PAUSED') await this.resume();
+    if (this.record.cleanUp !== undefined) return await this.start();
     if (this.state === 'READY') await this.#healMounts();
     if (this.state === 'READY' && (await this.#answering()) !== undefined) return;
     if (this.state === 'READY')
@@ -215,12 +236,40 @@ export class Sandbox {
     await this.start();
   }
 
-  async start(): Promise<void> {
-    await this.#act('start', async () => {
+  async start(options: StartOptions = {}): Promise<void> {
+    const { cleanUp = false, diskBytes } = options;
+    this.#requireHere();
+    await this.#turns.run(async () => {
+      if (diskBytes !== undefined) await this.#disk.change(diskBytes);
+      if (cleanUp) await this.#startToCleanUp('asked');
+      else await this.#startWhole(diskBytes !== undefined);
+    });
+  }
+
+  async #startWhole(isDiskAsked: boolean): Promise<void> {
+    await this.#disk.requireRoom(isDiskAsked);
+    if (this.record.cleanUp !== undefined) await this.#box.stop('its clean-up is over', stopGraceMs);
+    await this.#doIf('start', async () => {
       // Before anything is made: a port that another program has is a reason not to begin.
       await this.#ports.openAll();
       await this.#box.start();
     });
+  }
+
+  /** Must be called in a turn. */
+  async #startToCleanUp(cleanUp: 'asked' | 'brief'): Promise<void> {
+    if (this.state === 'READY' && this.record.cleanUp === undefined && cleanUp === 'asked') {
+      throw new SallyportError(
+        'sandbox_state',
+        `sandbox ${this.name} is running, so it cannot start for clean-up`,
+        {
+          details: { sandbox: this.name, state: this.state },
+          advice: `Stop it first: \`sally stop ${this.name}\`.`,
+        },
+      );
+    }
+    await this.#doIf('start', () => this.#box.start(cleanUp));
+    if (cleanUp === 'asked' && this.record.cleanUp === 'brief') this.#keeper.note({ cleanUp });
   }
 
   async stop(graceMs: number): Promise<void> {
@@ -265,7 +314,7 @@ export class Sandbox {
   }
 
   async exec(body: ExecBody): Promise<BoxExec> {
-    const porter = await this.#usable();
+    const porter = await this.#usable(body.during_clean_up === true);
     const exec = this.#execs.start(porter, this.record, body);
     this.#clients.watch();
     return exec;
@@ -286,19 +335,23 @@ export class Sandbox {
     this.#execs.forget(id);
   }
 
+  /** Starts a sandbox that was stopped for its disk usage, in a clean-up run. */
   async files(): Promise<Files> {
-    return (await this.#usable()).files;
+    await this.#settled();
+    if (this.#disk.isHalted) await this.#turns.run(() => this.#startToCleanUp('brief'));
+    return (await this.#usable(true)).files;
   }
 
   async connect(target: SocketTarget, signal?: AbortSignal): Promise<Tunnel> {
-    const porter = await this.#usable();
+    const porter = await this.#usable(false);
     return await porter.connect(target, signal === undefined ? {} : { signal });
   }
 
   /** From now on, also after a restart, until it is taken back. */
   async publish(port: PortSpec): Promise<PortView> {
     await this.#settled();
-    if (verdict('use', this.state) !== 'do') throw refusal('use', this.record);
+    if (verdict('use', this.state) !== 'do') throw this.#refusal('use');
+    this.#disk.requireNoCleanUp();
     return await this.#ports.publish(port);
   }
 
@@ -320,6 +373,12 @@ export class Sandbox {
     });
   }
 
+  /** R4: whether the disk limit can change without a new container. */
+  async canChangeDisk(): Promise<boolean> {
+    this.#requireHere();
+    return await this.#disk.isLive();
+  }
+
   /** Of ports that were bound with it. */
   tellPorts(): void {
     for (const port of this.record.ports ?? []) this.#ports.told(port);
@@ -327,7 +386,7 @@ export class Sandbox {
 
   async stats(): Promise<StatsView> {
     await this.#settled();
-    if (verdict('use', this.state) !== 'do') throw refusal('use', this.record);
+    if (verdict('use', this.state) !== 'do') throw this.#refusal('use');
     const stats = await this.#world.engine.stats(this.#box.boxId());
     return {
       at: this.#world.now(),
@@ -353,12 +412,13 @@ export class Sandbox {
 
   async verify(): Promise<VerifyView> {
     const look = async (): Promise<VerifyView> => {
-      const porter = await this.#usable();
-      const [verified, scan] = await Promise.all([
+      const porter = await this.#usable(true);
+      const [verified, scan, disk] = await Promise.all([
         verifyBox(porter, this.record, this.#box.gate),
         this.#planted.result(),
+        this.#disk.rows(),
       ]);
-      return withScan(verified, scan, this.record);
+      return withRows(withScan(verified, scan, this.record), disk);
     };
     try {
       return await look();
@@ -400,6 +460,28 @@ export class Sandbox {
 
   netLog(options: { readonly follow: boolean; readonly signal: AbortSignal }): AsyncIterable<EgressLineView> {
     return this.#net.log(options);
+  }
+
+  /** The view of `DiskWatch`. */
+  get watched(): WatchedSandbox {
+    const { run } = this.#disk;
+    if (this.isElsewhere) return { isActive: false, containers: [], exceed: async () => {} };
+    return {
+      isActive: this.#disk.isActive,
+      containers: this.#disk.watched,
+      exceed: (over) => this.#exceedDisk(over, run),
+    };
+  }
+
+  /** A create or start holds the turn, so its containers are stopped directly. */
+  async #exceedDisk(over: DiskOver, run: string): Promise<void> {
+    if (this.state === 'PENDING') {
+      await this.#box.haltOverDisk(over);
+      return;
+    }
+    await this.#turns.run(async () => {
+      if (this.state === 'READY' && this.#disk.run === run) await this.#box.stopOverDisk(over);
+    });
   }
 
   /** A client is there until the returned function is called. */
@@ -457,15 +539,16 @@ export class Sandbox {
     this.#box.drop();
   }
 
-  async #usable(): Promise<Porter> {
+  async #usable(duringCleanUp: boolean): Promise<Porter> {
     await this.#settled();
-    if (verdict('use', this.state) !== 'do') throw refusal('use', this.record);
+    if (verdict('use', this.state) !== 'do') throw this.#refusal('use');
+    if (!duringCleanUp) this.#disk.requireNoCleanUp();
     this.#life.touch();
     await this.#healMounts();
     const porter = await this.#answering();
     if (porter !== undefined) return porter;
     // It may just have ended.
-    if (verdict('use', this.state) !== 'do') throw refusal('use', this.record);
+    if (verdict('use', this.state) !== 'do') throw this.#refusal('use');
     throw new SallyportError('sandbox_state', `sandbox ${this.name} does not answer`, {
       details: { sandbox: this.name, state: this.state },
       advice: `\`sally stop ${this.name}\`, then \`sally start ${this.name}\`.`,
@@ -480,10 +563,11 @@ export class Sandbox {
       const stale = this.state === 'READY' ? await this.#mounts.stale() : undefined;
       if (stale === undefined) return;
       this.#mounts.requireHealable(stale);
+      const { cleanUp } = this.record;
       const what = `${stale.source} was ${stale.how === 'gone' ? 'removed' : 'replaced'} on the host`;
       this.#box.tell('mount_healed', `${what}; the sandbox is started again with what is there now`);
       await this.#box.stop(what, stopGraceMs);
-      await this.#box.start();
+      await this.#box.start(cleanUp);
     });
   }
 
@@ -510,12 +594,21 @@ export class Sandbox {
 
   async #act(action: Action, work: () => Promise<void>): Promise<void> {
     this.#requireHere();
-    await this.#turns.run(async () => {
-      const decided = verdict(action, this.state);
-      if (decided === 'nothing') return;
-      if (decided !== 'do') throw refusal(action, this.record);
-      await work();
-    });
+    await this.#turns.run(() => this.#doIf(action, work));
+  }
+
+  /** Must be called in a turn. */
+  async #doIf(action: Action, work: () => Promise<void>): Promise<void> {
+    const decided = verdict(action, this.state);
+    if (decided === 'nothing') return;
+    if (decided !== 'do') throw this.#refusal(action);
+    await work();
+  }
+
+  #refusal(action: Action): SallyportError {
+    return this.#disk.isHalted
+      ? (diskErrorOf(this.record) ?? refusal(action, this.record))
+      : refusal(action, this.record);
   }
 
   /** Rejects with `sandbox_changed` where a removal would lose what exists nowhere else. */
@@ -528,7 +621,7 @@ export class Sandbox {
   /** Starts one that is stopped. One that runs and is slow to answer is not stopped for this. */
   async #filesOfAny(): Promise<Files> {
     await this.#settled();
-    if (this.state !== 'READY') await this.ensureRunning();
+    if (this.state !== 'READY' && !this.#disk.isHalted) await this.ensureRunning();
     return await this.files();
   }
 
@@ -544,6 +637,7 @@ export class Sandbox {
 
   #onState(to: SandboxState): void {
     this.#probedMs = Number.NEGATIVE_INFINITY;
+    if (to === 'PENDING') this.#meter.wake();
     if (to === 'READY') this.#watchRunning();
     else {
       this.#life.end();
@@ -560,7 +654,8 @@ export class Sandbox {
     this.#life.begin();
     this.#mounts.begin();
     this.#clients.watch();
-    this.#ports.openIfPossible();
+    this.#meter.wake();
+    if (this.record.cleanUp === undefined) this.#ports.openIfPossible();
   }
 
   #onExecEnded(exec: BoxExec): void {

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { Serial } from '../lib/serial.ts';
 import { Slots } from '../lib/slots.ts';
 import { type BoxPlan, type PlanFacts, placeShadows, planBox } from '../policy/box-plan.ts';
+import { type DiskTimes, usualDiskTimes } from '../policy/disk-limit.ts';
 import { requireSupported } from '../policy/engine-support.ts';
 import type { HostPlaces } from '../policy/forbidden-sources.ts';
 import { randomName, workspaceName } from '../policy/names.ts';
@@ -15,9 +16,10 @@ import { label } from '../protocol/labels.ts';
 import { parseSpec } from '../protocol/parse-spec.ts';
 import type { CreateBody } from '../protocol/requests.ts';
 import type { Spec } from '../protocol/spec.ts';
-import { fixedDifferences } from './adopt-spec.ts';
+import { differsInDisk, fixedDifferences } from './adopt-spec.ts';
 import { type BoundPort, bindPorts } from './bound-port.ts';
 import { requireCopyable } from './copy-in.ts';
+import { DiskWatch } from './disk-watch.ts';
 import { EngineWatch } from './engine-watch.ts';
 import { type Looked, lookAtSpec } from './look-at-spec.ts';
 import { boxOf, homeOf } from './materialise.ts';
@@ -37,6 +39,8 @@ export interface SandboxesOptions {
   readonly places: HostPlaces;
   /** The user's, where the folders of built-in tools are. */
   readonly home: string;
+  /** Intervals of the disk watch; absent: the usual ones. */
+  readonly diskTimes?: DiskTimes;
 }
 
 /** An engine starts so many relays at a time without making all of them slow. */
@@ -61,6 +65,7 @@ export class Sandboxes {
   /** Names that are taken, also by what is not accepted yet. */
   readonly #names = new Map<string, Sandbox | undefined>();
   readonly #watch: EngineWatch;
+  readonly #disk: DiskWatch;
   readonly #stubs: StubTurns = {
     turns: new Serial(),
     neededByOthers: (id, path) =>
@@ -74,6 +79,12 @@ export class Sandboxes {
   constructor(world: SandboxWorld, options: SandboxesOptions) {
     this.#world = world;
     this.#options = options;
+    this.#disk = new DiskWatch({
+      engine: world.engine,
+      times: options.diskTimes ?? usualDiskTimes,
+      sandboxes: () => this.list().map((sandbox) => sandbox.watched),
+      report: world.report,
+    });
     this.#watch = new EngineWatch(world, {
       event: (event) => this.#byContainer(event.boxId)?.onEngineEvent(event),
       back: () => {
@@ -239,6 +250,7 @@ export class Sandboxes {
       );
     }
     this.#watch.stop();
+    this.#disk.close();
     for (const sandbox of this.list()) sandbox.letGo();
   }
 
@@ -337,7 +349,8 @@ export class Sandboxes {
   }
 
   #parts(record: SandboxRecord, execs: Awaited<ReturnType<SandboxWorld['store']['loadExecs']>>) {
-    return { record, execs, stubs: this.#stubs, removed: (sandbox: Sandbox) => this.#drop(sandbox) };
+    const removed = (sandbox: Sandbox) => this.#drop(sandbox);
+    return { record, execs, stubs: this.#stubs, disk: this.#disk, removed };
   }
 
   #keep(sandbox: Sandbox): void {
@@ -445,9 +458,11 @@ function requireRuntime(runtime: string | undefined, { runtimes }: EngineFacts):
   });
 }
 
-/** R4: rules, ports, labels and times are changed while it runs; any other difference is refused. */
+/** R4: rules, ports, labels, times and a watched disk limit are changed while it runs; any other difference is refused. */
 async function reused(existing: Sandbox, spec: Spec): Promise<Sandbox> {
-  const differences = fixedDifferences(existing.record.spec, spec);
+  const before = existing.record.spec;
+  const isDiskLive = differsInDisk(before, spec) && (await existing.canChangeDisk());
+  const differences = fixedDifferences(before, spec, isDiskLive);
   if (differences.length === 0) {
     await existing.adopt(spec);
     return existing;

@@ -28,7 +28,12 @@ export async function makeServiceContainer(
 
 /** What an engine is asked for; pure. */
 export function serviceRequest(
-  { containerName, id, name }: Record<'containerName' | 'id' | 'name', string>,
+  {
+    containerName,
+    id,
+    name,
+    plan,
+  }: Pick<SandboxRecord, 'containerName' | 'name' | 'plan'> & { readonly id: string },
   service: WantedService,
   made: { readonly image: string; readonly capabilities: readonly string[]; readonly owner: string },
 ): ServiceRequest {
@@ -38,7 +43,7 @@ export function serviceRequest(
     network: { name: containerName, alias: service.name },
     env: service.envs ?? {},
     capabilities: made.capabilities,
-    limits: serviceLimits(service),
+    limits: serviceLimits(service, plan.limits.diskBytes),
     labels: ownedLabels('service', {
       [label.owner]: made.owner,
       [label.id]: id,

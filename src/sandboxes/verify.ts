@@ -7,7 +7,7 @@ import { unlessAborted } from '../lib/unless-aborted.ts';
 import type { Porter } from '../porter/porter.ts';
 import { boxHostname, porterMount, porterPath } from '../protocol/box.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
-import type { VerifyView, WorkspaceScanView } from '../protocol/views.ts';
+import type { VerifyCheck, VerifyView, WorkspaceScanView } from '../protocol/views.ts';
 import {
   asShown,
   type Expectation,
@@ -83,7 +83,12 @@ export function withScan(
   { spec }: Pick<SandboxRecord, 'spec'>,
 ): VerifyView {
   const name = spec.workspace?.mode === 'live' ? 'workspace scan' : 'tools scan';
-  const all = scan === undefined ? checks : [...checks, ...scanRows(name, scan)];
+  return withRows({ ok: true, checks }, scan === undefined ? [] : scanRows(name, scan));
+}
+
+/** With rows of checks from outside. */
+export function withRows({ checks }: VerifyView, rows: readonly VerifyCheck[]): VerifyView {
+  const all = [...checks, ...rows];
   return { ok: all.every(({ status }) => status !== 'failed'), checks: all };
 }
 

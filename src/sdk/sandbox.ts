@@ -246,8 +246,15 @@ export class Sandbox implements AsyncDisposable {
     return await injectFiles(this.files, this.#info, files, options);
   }
 
-  async start(options: Cancel = {}): Promise<void> {
-    await this.#change('start', {}, options);
+  /**
+   * `cleanUp`: one run for files and for commands with `duringCleanUp`. `disk`: changes the disk limit. Both start a sandbox that was
+   * stopped with `disk_limit_exceeded`.
+   */
+  async start(
+    options: Cancel & { readonly cleanUp?: boolean; readonly disk?: string | number } = {},
+  ): Promise<void> {
+    const { cleanUp, disk, ...cancel } = options;
+    await this.#change('start', { clean_up: cleanUp, disk }, cancel);
   }
 
   /** Its files stay. */
@@ -313,7 +320,7 @@ export class Sandbox implements AsyncDisposable {
     const { id, name, workspace } = this.#info;
     const { signal } = options;
     const exec = (argv: readonly string[]): Promise<ExecOutcome> =>
-      this.exec(argv, signal === undefined ? {} : { signal });
+      this.exec(argv, { duringCleanUp: true, ...(signal === undefined ? {} : { signal }) });
     return await bringCommits(
       { id, name, workspace, exec, files: this.files, changes: this.#changes() },
       options,

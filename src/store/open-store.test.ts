@@ -68,6 +68,17 @@ describe('openStore', () => {
     expect(second.events.sequence).toBe(1);
   });
 
+  it('[N5] gives a record without a disk limit the usual one', async () => {
+    const opened = await store(temporaryFolder());
+    const box = sandboxRecord(1);
+    const { diskBytes: _d, ...limits } = box.plan.limits;
+    const diskLimit = async () => (await opened.load())[0]?.plan.limits.diskBytes;
+    opened.save({ ...box, plan: { ...box.plan, limits: limits as typeof box.plan.limits } });
+    expect(await diskLimit()).toBe(20 * 2 ** 30);
+    opened.save({ ...box, plan: { ...box.plan, limits: { ...limits, diskBytes: 2 ** 30 } } });
+    expect(await diskLimit()).toBe(2 ** 30);
+  });
+
   it('understands a record of before there were copies', async () => {
     const folder = temporaryFolder();
     const first = await openStore(folder);

@@ -8,6 +8,7 @@ import { open, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { removeTree } from '../lib/remove-tree.ts';
+import { usualDiskBytes } from '../protocol/box.ts';
 import { isSandboxId, type SandboxId } from '../protocol/ids.ts';
 import { sandboxStates } from '../protocol/states.ts';
 import type { Manifest, SandboxRecord } from '../sandboxes/records.ts';
@@ -187,7 +188,13 @@ function withCopies(record: SandboxRecord): SandboxRecord {
   const excludes = { patterns: [], from: [] };
   const former =
     copy === undefined ? [] : [{ ...copy, kind: 'directory' as const, excludes, isWorkspace: true }];
-  return { ...record, plan: { ...record.plan, copies: copies ?? former, shadows, sockets } };
+  return { ...record, plan: { ...withDiskLimit(record.plan), copies: copies ?? former, shadows, sockets } };
+}
+
+/** Records of earlier versions have no disk limit. */
+function withDiskLimit(plan: SandboxRecord['plan']): SandboxRecord['plan'] {
+  const limits: Partial<SandboxRecord['plan']['limits']> = plan.limits;
+  return { ...plan, limits: { ...plan.limits, diskBytes: limits.diskBytes ?? usualDiskBytes } };
 }
 
 function moveAside(path: string): void {

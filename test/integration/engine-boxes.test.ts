@@ -313,7 +313,14 @@ describe('boxes on Docker', () => {
   it('[A15] tells of memory that ran out', async () => {
     const { engine } = here;
     const owner = newOwner();
-    const limits = { memoryBytes: 64 * 2 ** 20, cpus: 1, pids: 64, nofile: 1024, shmBytes: 2 ** 20 };
+    const limits = {
+      memoryBytes: 64 * 2 ** 20,
+      cpus: 1,
+      pids: 64,
+      nofile: 1024,
+      shmBytes: 2 ** 20,
+      diskBytes: 2 ** 30,
+    };
     const { id, porter } = await startBox(engine, owner, { limits, tmpfs: [] });
     const controller = new AbortController();
     onTestFinished(() => controller.abort());

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
+import { boxDiskHold, boxDiskUse } from '../../src/engines/docker/box-disk.ts';
 import { createContainer } from '../../src/engines/docker/containers/create.ts';
 import { getArchive } from '../../src/engines/docker/containers/get-archive.ts';
 import { inspectContainer } from '../../src/engines/docker/containers/inspect.ts';
@@ -8,6 +9,7 @@ import { killContainer } from '../../src/engines/docker/containers/kill.ts';
 import { listContainers } from '../../src/engines/docker/containers/list.ts';
 import { putArchive } from '../../src/engines/docker/containers/put-archive.ts';
 import { removeContainer } from '../../src/engines/docker/containers/remove.ts';
+import { containerSize } from '../../src/engines/docker/containers/size.ts';
 import { startContainer } from '../../src/engines/docker/containers/start.ts';
 import { stopContainer } from '../../src/engines/docker/containers/stop.ts';
 import { waitForExit } from '../../src/engines/docker/containers/wait.ts';
@@ -17,12 +19,14 @@ import { engineVersion } from '../../src/engines/docker/system/version.ts';
 import { findVolume } from '../../src/engines/docker/volumes/inspect.ts';
 import { listVolumes } from '../../src/engines/docker/volumes/list.ts';
 import { removeVolume } from '../../src/engines/docker/volumes/remove.ts';
+import { volumeUsage } from '../../src/engines/docker/volumes/usage.ts';
 import { label } from '../../src/protocol/labels.ts';
 import { makeContainer, makeVolume, runContainer, testEngine } from '../support/engine.ts';
 import { tarStream, untar } from '../support/tar.ts';
 
 const engine = testEngine();
 const { connection } = engine;
+const mebibyte = 2 ** 20;
 const unique = (): string => `sallyport-test-${randomBytes(6).toString('hex')}`;
 
 describe('the life of a container', () => {
@@ -51,6 +55,27 @@ describe('the life of a container', () => {
     await stopContainer(connection, id, 0);
     expect(await inspectContainer(connection, id)).toMatchObject({ running: false, exitCode: 137 });
     await expect(killContainer(connection, id, 'KILL')).rejects.toMatchObject({ code: 'engine_conflict' });
+  });
+
+  it('[N5] has a disk usage: of its root and its volume, by the engine and by its folders', async () => {
+    const volume = await makeVolume(engine, unique());
+    const id = await makeContainer(engine, {
+      User: '0:0',
+      Cmd: ['sh', '-c', 'head -c 5M /dev/zero > /root/file; head -c 3M /dev/zero > /data/file; sync'],
+      HostConfig: { Mounts: [{ Type: 'volume', Source: volume, Target: '/data' }] },
+    });
+    expect(await boxDiskUse(connection, id, { of: 'bytes' })).toMatchObject({ isComplete: true });
+    await startContainer(connection, id);
+    await waitForExit(connection, id, { timeoutMs: 20_000 });
+    expect(await containerSize(connection, id)).toBe(5 * mebibyte);
+    expect((await volumeUsage(connection)).get(volume)).toBeGreaterThanOrEqual(3 * mebibyte);
+    const { amount, isComplete } = await boxDiskUse(connection, id, { of: 'bytes' });
+    expect(isComplete).toBe(true);
+    expect(amount).toBeGreaterThanOrEqual(8 * mebibyte);
+    expect(amount).toBeLessThan(8.2 * mebibyte);
+    expect(await boxDiskHold(connection, id)).toMatchObject({ hasVolumes: true });
+    await removeContainer(connection, id);
+    expect(await boxDiskUse(connection, id, { of: 'bytes' })).toEqual({ amount: 0, isComplete: true });
   });
 
   it('an image that is not there is image_missing', async () => {

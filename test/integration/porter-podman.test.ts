@@ -1,8 +1,10 @@
 /** The same boxes through Podman's Docker-compatible API: one adapter, another engine behind it. */
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { dockerBoxEngine } from '../../src/engines/docker/box-engine.ts';
 import { stopContainer } from '../../src/engines/docker/containers/stop.ts';
 import { waitForExit } from '../../src/engines/docker/containers/wait.ts';
+import { readPorterBinary } from '../../src/porter/binary.ts';
 import { OutputQueue } from '../../src/porter/output-queue.ts';
 import { queueSink } from '../../src/porter/output-sink.ts';
 import { testEngine } from '../support/engine.ts';
@@ -64,6 +66,19 @@ when(asRoot, requirement('Podman', commandExists('podman'))).describe('porter on
       '0',
     ]);
     expect(stderr).toContain('Read-only file system');
+  });
+
+  it('[N5] has a disk usage, and no size option on this storage', async () => {
+    const { id, porter } = await podmanBox();
+    const engine = dockerBoxEngine(podman.connection, readPorterBinary);
+    const before = await engine.diskUse(id, { of: 'bytes' });
+    await runIn(porter, ['sh', '-c', 'head -c 5M /dev/zero > /var/tmp/file; sync /var/tmp/file']);
+    const { amount, isComplete } = await engine.diskUse(id, { of: 'bytes' });
+    expect(isComplete).toBe(true);
+    expect(amount - before.amount).toBeGreaterThanOrEqual(5 * 2 ** 20);
+    expect(amount - before.amount).toBeLessThan(6 * 2 ** 20);
+    expect(await engine.diskHold(id)).toEqual({ hasVolumes: false });
+    expect(await engine.diskFolder()).toMatch(/^\//);
   });
 
   it('carries 20 MB of output whole', async () => {

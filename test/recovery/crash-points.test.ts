@@ -183,20 +183,24 @@ describe('[A16] killed while a command runs', () => {
   });
 });
 
-describe('[A16] killed while a sandbox is started again', () => {
-  test('what it has written stays', async () => {
+describe('[A16][N5] killed while a sandbox is started again', () => {
+  test.each([
+    ['as it was', {}],
+    ['to be cleaned up', { clean_up: true }],
+  ])('%s: what it has written stays', async (_name, body) => {
     const home = await daemonHome();
     const first = await home.start({ SALLYPORT_CRASH_AT: 'create.started:2' });
     await create(first);
     const box = await Sandbox.connect('victim', { client: first.client });
     await box.sh('echo kept > ~/file', { check: true });
     await box.stop();
-    const started = first.client.json('POST', '/v1/sandboxes/victim/start', { body: {} });
+    const started = first.client.json('POST', '/v1/sandboxes/victim/start', { body });
     await expect(started).rejects.toBeDefined();
     await first.ended;
     const next = await home.start();
     const again = await Sandbox.connect('victim', { client: next.client });
     expect(again.info).toMatchObject({ state: 'FAILED', reason: 'the daemon ended while it was started' });
+    expect(again.info.disk.cleanUp).toBeUndefined();
     await again.start();
     expect((await again.sh('cat ~/file')).stdout).toBe('kept\n');
     await again.remove({ force: true });

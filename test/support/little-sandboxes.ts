@@ -178,7 +178,8 @@ export class LittleSandbox implements SandboxSurface {
       image: 'image',
       user: { uid: 1000, gid: 1000, home: '/home/sally' },
       workdir: '/tmp',
-      limits: { memory_bytes: 1, cpus: 1, pids: 1, nofile: 1 },
+      limits: { memory_bytes: 1, cpus: 1, pids: 1, nofile: 1, disk_bytes: 1 },
+      disk: {},
       labels: this.#labels,
       isolation: {
         engine: 'none',

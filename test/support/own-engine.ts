@@ -16,23 +16,34 @@ import './provided.ts';
 
 /**
  * Gone when the test ends. `wrapped`: the program that is started in the place of dockerd, which starts it. `diskMiB`: all that it
- * keeps is on a file system of this size.
+ * keeps is in memory of this size. `mount`: mounts a disk for all that it keeps, and returns what takes it away.
  */
 export async function ownEngine(
   wrapped?: (dockerd: string) => Promise<string>,
-  { diskMiB }: { readonly diskMiB?: number } = {},
+  {
+    diskMiB,
+    mount,
+    atEnd = onTestFinished,
+  }: {
+    readonly diskMiB?: number;
+    readonly mount?: (folder: string) => () => void;
+    /** Takes what ends it; absent: the test does. */
+    readonly atEnd?: (end: () => Promise<void>) => void;
+  } = {},
 ) {
   const setup = { ...readSetupEnvironment(), engineDir: await mkdtemp('/tmp/sally-r-') };
+  const unmount = mount?.(setup.engineDir);
   if (diskMiB !== undefined)
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${diskMiB}m,mode=755`, 'tmpfs', setup.engineDir]);
   const paths = privateEnginePaths(setup);
   const installed = (await gatherHostFacts(setup)).programs.dockerd ?? 'dockerd';
   const dockerd = wrapped === undefined ? installed : await wrapped(installed);
   const environment = setup.childVariables;
-  onTestFinished(async () => {
+  atEnd(async () => {
     await stopPrivateEngine(paths, { environment });
     expect(await findLeftovers(paths)).toEqual([]);
     if (diskMiB !== undefined) execFileSync('umount', [setup.engineDir]);
+    unmount?.();
     await rm(paths.runDir, { recursive: true, force: true });
   });
   return {

@@ -15,6 +15,7 @@ import { EgressGate } from '../../src/gate/gate.ts';
 import type { TorClient } from '../../src/gate/tor/tor-client.ts';
 import { EngineBoxImages } from '../../src/images/box-images.ts';
 import { ownerId } from '../../src/lib/owner.ts';
+import type { DiskTimes } from '../../src/policy/disk-limit.ts';
 import { readPorterBinary } from '../../src/porter/binary.ts';
 import type { BoxRequest } from '../../src/protocol/box.ts';
 import { type CreateInput, createBody, type ExecInput, execBody } from '../../src/protocol/requests.ts';
@@ -67,6 +68,8 @@ export async function openSandboxes(
     readonly programs?: readonly string[];
     /** Absent: the one of this run. */
     readonly on?: EngineUnderTest;
+    /** How the disk is watched; `isHere: false`: as if it were another machine's. */
+    readonly disk?: { readonly times: DiskTimes; readonly isHere: boolean };
   } = {},
 ): Promise<TestSandboxes> {
   const {
@@ -85,6 +88,7 @@ export async function openSandboxes(
     checkpoint = () => {},
     programs = [],
     on = engineUnderTest,
+    disk,
   } = options;
   const folder = stateDir ?? (await mkdtemp(join(tmpdir(), 'sallyport-sandboxes-')));
   const { connection, image, endpoint } = testEngine();
@@ -105,6 +109,7 @@ export async function openSandboxes(
     engine: {
       ...engine,
       create: (box, signal) => engine.create(tamper(box), signal),
+      ...(disk?.isHere === false ? { diskFolder: async () => undefined } : {}),
       openRelay: async (id, signal) => {
         const door = await relay(() => engine.openRelay(id, signal));
         await onRelay(id);
@@ -132,6 +137,7 @@ export async function openSandboxes(
   const sandboxes = new Sandboxes(world, {
     host: { uid, gid: process.getgid?.() ?? -1, platform: process.platform },
     home,
+    ...(disk === undefined ? {} : { diskTimes: disk.times }),
     places: {
       platform: process.platform,
       homes: [homedir(), home],

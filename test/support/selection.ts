@@ -16,6 +16,7 @@ const suite = process.env['SALLYPORT_TEST_SUITE'];
 const onDocker = process.env['SALLYPORT_TEST_ENGINE'] !== 'bubblewrap';
 
 export const asRoot: Part = { isSelected: isRoot, runsIn: 'npm test as root' };
+export const asOrdinaryUser: Part = { isSelected: !isRoot, runsIn: 'npm test -- --suite user' };
 export const fullSizes: Part = { isSelected: full, runsIn: 'npm run test:full -- here' };
 /** Images of agents, the browser and HTTPS clients, programs of the npm registry, a private Tor network: minutes to make. */
 export const realClients: Part = {

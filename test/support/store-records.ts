@@ -21,7 +21,14 @@ export function sandboxRecord(seed: number, changes: Partial<SandboxRecord> = {}
     imageEnv: { PATH: '/usr/bin' },
     plan: {
       profile: 'standard',
-      limits: { memoryBytes: 4 * 2 ** 30, cpus: 2, pids: 512, nofile: 65536, shmBytes: 64 * 2 ** 20 },
+      limits: {
+        memoryBytes: 4 * 2 ** 30,
+        cpus: 2,
+        pids: 512,
+        nofile: 65536,
+        shmBytes: 64 * 2 ** 20,
+        diskBytes: 20 * 2 ** 30,
+      },
       user: { uid: 64000, gid: 64000, home: '/home/sally' },
       usesPool: true,
       workdir: '/home/sally',

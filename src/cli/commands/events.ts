@@ -1,5 +1,6 @@
 /** `sally events`: what happened, numbered; with `-f` also what comes. */
 
+import { formatSize } from '../../lib/sizes.ts';
 import type { SallyEvent } from '../../protocol/events.ts';
 import { followWireEvents } from '../../sdk/events.ts';
 import type { CliContext } from '../context.ts';
@@ -78,11 +79,27 @@ function wordsOf(event: SallyEvent): string {
       return `${event.step}: ${event.message}`;
     case 'engine.reachable':
       return event.reachable ? 'the engine answers again' : 'the engine does not answer any more';
+    case 'disk.exceeded':
+      return `disk ${event.rule} exceeded: ${diskWords(event)}`;
     case 'exec.started':
       return `${event.exec_id} started: ${commandLine(event.argv)}`;
     case 'exec.ended': {
       const how = event.signal ?? (event.exit_code === undefined ? event.state : `exit ${event.exit_code}`);
-      return `${event.exec_id} ended: ${how}${event.timed_out ? ', timed out' : ''}${event.oom_killed ? ', out of memory' : ''}`;
+      const why = event.error === undefined ? '' : `, ${event.error}`;
+      return `${event.exec_id} ended: ${how}${event.timed_out ? ', timed out' : ''}${event.oom_killed ? ', out of memory' : ''}${why}`;
     }
   }
+}
+
+function diskWords({
+  of,
+  used,
+  limit,
+  free,
+  service,
+}: Extract<SallyEvent, { type: 'disk.exceeded' }>): string {
+  const amount = (value: number): string => (of === 'bytes' ? formatSize(value) : `${value} files`);
+  const who = service === undefined ? '' : `service ${service} `;
+  const left = free === undefined ? '' : `, ${amount(free)} free on the disk`;
+  return `${who}${amount(used)} of ${amount(limit)}${left}`;
 }

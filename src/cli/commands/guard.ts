@@ -29,7 +29,10 @@ import { printable } from '../table.ts';
 import { answerInPlace } from './approvals.ts';
 
 export interface GuardCommandOptions
-  extends Pick<BoxOptions, 'image' | 'workspace' | 'workspaceMode' | 'profile' | 'memory' | 'allow'> {
+  extends Pick<
+    BoxOptions,
+    'image' | 'workspace' | 'workspaceMode' | 'profile' | 'memory' | 'disk' | 'allow'
+  > {
   readonly tool?: string;
   readonly args?: string;
   readonly timeout?: number;
@@ -130,7 +133,7 @@ async function partsOf(
 
 /** Flags alone: a file of the project, or one for other sandboxes, gives a guarded command nothing. */
 function specOf(options: GuardCommandOptions): SpecInput {
-  const { tool: _tool, image, workspace, workspaceMode, profile, memory, allow } = options;
+  const { tool: _tool, image, workspace, workspaceMode, profile, memory, disk, allow } = options;
   if (workspaceMode !== undefined && workspace === undefined) {
     throw new SallyportError('usage', '--workspace-mode belongs to --workspace');
   }
@@ -143,6 +146,7 @@ function specOf(options: GuardCommandOptions): SpecInput {
     // What destroys should find a copy.
     ...(workspace === undefined ? {} : { workspace, workspaceMode: workspaceMode ?? ('copy' as const) }),
     ...(memory === undefined ? {} : { memory }),
+    ...(disk === undefined ? {} : { disk }),
     ...(allow === undefined ? {} : { allow }),
   };
   return specFlags(flags, process.cwd()) as SpecInput;

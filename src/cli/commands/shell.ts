@@ -26,6 +26,7 @@ export async function shellCommand(
     argv: loginShell,
     envs: envPairs(options.env ?? []),
     timeout_ms: 0,
+    during_clean_up: true,
     ...(options.workdir === undefined ? {} : { cwd: options.workdir }),
   };
   try {

@@ -21,6 +21,7 @@ export interface BoxOptions {
   readonly cpus?: number;
   readonly pidsLimit?: number;
   readonly pids?: number;
+  readonly disk?: number;
   readonly engine?: EngineName;
   readonly runtime?: string;
   readonly network?: string;
@@ -84,6 +85,7 @@ export function withBoxOptions<Args extends unknown[]>(
     .option('--cpus <number>', 'CPU limit (default: 2)', cpusValue)
     .option('--pids-limit <number>', 'limit of processes and threads (default: 512)', countValue)
     .addOption(new Option('--pids <number>').argParser(countValue).hideHelp())
+    .option('--disk <size>', 'disk limit (default: 20g)', sizeValue)
     .addOption(new Option('--engine <name>', 'engine that makes it (default: auto)').choices(engineNames))
     .option('--runtime <name>', "container runtime, such as runsc (default: the engine's)")
     .option('--network <none>', 'only none exists: a sandbox has no network card')

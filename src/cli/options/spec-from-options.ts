@@ -29,6 +29,7 @@ export const flagNames: Readonly<Record<string, string>> = {
   'limits.memory': '--memory',
   'limits.cpus': '--cpus',
   'limits.pids': '--pids-limit',
+  'limits.disk': '--disk',
   engine: '--engine',
   runtime: '--runtime',
   network: '--network',
@@ -62,6 +63,7 @@ export function specFlags(options: BoxOptions, cwd: string): SpecFlags {
     ...(options.memory === undefined ? {} : { memory: options.memory }),
     ...(options.cpus === undefined ? {} : { cpus: options.cpus }),
     ...(pids === undefined ? {} : { pids }),
+    ...(options.disk === undefined ? {} : { disk: options.disk }),
   };
   const workspace = workspaceOf(options, cwd);
   const egress = egressOf(options);

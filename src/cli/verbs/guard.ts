@@ -51,6 +51,7 @@ function registerGuard({ root, context, act }: Registry): void {
       ] as const),
     )
     .option('-m, --memory <size>', 'memory limit of the sandbox', sizeValue)
+    .option('--disk <size>', 'disk limit of the sandbox', sizeValue)
     .option('--allow <host[:port]>', 'host that the sandbox may reach; may be repeated', collect)
     .option('--json', 'the result as one JSON object')
     .passThroughOptions()

@@ -1,7 +1,7 @@
 /** Verbs about sandboxes as a whole: make, show, stop, start, remove. */
 
 import { withBoxOptions } from '../options/box-options.ts';
-import { collect, durationValue, graceValue } from '../options/values.ts';
+import { collect, durationValue, graceValue, sizeValue } from '../options/values.ts';
 import { examples, type Registry, startsWithCommand } from './registry.ts';
 
 export function registerSandboxVerbs(registry: Registry): void {
@@ -118,8 +118,28 @@ function registerChange({ root, context, act }: Registry): void {
         return await stopCommand(boxes, options, context);
       }),
     );
+  root
+    .command('start')
+    .description('start sandboxes that are stopped')
+    .argument('<boxes...>', 'names or ids of sandboxes')
+    .option('--clean-up', 'once, for files and `sally shell` alone: no command, services, ports or network')
+    .option('--disk <size>', 'change the disk limit, such as 40g', sizeValue)
+    .addHelpText(
+      'after',
+      examples(
+        'sally start web',
+        'sally start web db',
+        'sally start --disk 40g web',
+        'sally start --clean-up web',
+      ),
+    )
+    .action((boxes, options) =>
+      act({}, async () => {
+        const { startCommand } = await import('../commands/change-state.ts');
+        return await startCommand(boxes, options, context);
+      }),
+    );
   const changes = [
-    ['start', 'start sandboxes that are stopped'],
     ['pause', 'freeze all processes of sandboxes'],
     ['resume', 'let paused sandboxes go on'],
   ] as const;

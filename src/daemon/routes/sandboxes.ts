@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { SallyportError } from '../../protocol/errors.ts';
-import { createBody, stopBody } from '../../protocol/requests.ts';
+import { createBody, startBody, stopBody } from '../../protocol/requests.ts';
 import {
   provisionSourceView,
   sandboxView,
@@ -95,7 +95,19 @@ export const sandboxRoutes = [
       return json(box.view());
     },
   }),
-  change('start', 'Starts a sandbox that is stopped', (box) => box.start()),
+  route({
+    method: 'POST',
+    path: `${one}/start`,
+    summary: 'Starts a sandbox that is stopped; as a whole, or once to be cleaned up',
+    body: startBody,
+    answers: { 200: sandboxView },
+    handle: async ({ sandbox, body }) => {
+      const box = sandbox();
+      const { clean_up: cleanUp, disk: diskBytes } = body;
+      await box.start({ cleanUp, ...(diskBytes === undefined ? {} : { diskBytes }) });
+      return json(box.view());
+    },
+  }),
   change('pause', 'Freezes all processes of a sandbox', (box) => box.pause()),
   change('resume', 'Lets a paused sandbox go on', (box) => box.resume()),
   change('ensure', 'Sees to it that a sandbox runs and answers', (box) => box.ensureRunning()),

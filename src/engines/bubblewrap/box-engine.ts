@@ -5,13 +5,22 @@
  * Both outlive the daemon. docs/bubblewrap.md says what this isolates, and what it does not.
  */
 
+import { existsSync } from 'node:fs';
 import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { totalmem } from 'node:os';
 import { join } from 'node:path';
+import { type FolderUse, folderUse } from '../../lib/folder-use.ts';
 import { type BoxRequest, hostPlacesOf } from '../../protocol/box.ts';
 import { SallyportError } from '../../protocol/errors.ts';
 import { label } from '../../protocol/labels.ts';
-import type { BoxEngine, BoxHome, BoxState, EngineFacts, KnownBox } from '../../sandboxes/ports.ts';
+import type {
+  BoxEngine,
+  BoxHome,
+  BoxState,
+  DiskUseOptions,
+  EngineFacts,
+  KnownBox,
+} from '../../sandboxes/ports.ts';
 import { boxLine, countsProcesses, dataContents, dataFiles, ownParts } from './box-arguments.ts';
 import { openDoor } from './box-door.ts';
 import { BoxEvents } from './box-events.ts';
@@ -70,7 +79,9 @@ export function bubblewrapBoxEngine(parts: BubblewrapParts): BoxEngine {
     stats: (id) => engine.stats(id),
     events: (owner, signal) => engine.events(owner, signal),
     remove: (id) => engine.remove(id),
-    diskBytes: async () => 0,
+    diskFolder: async () => parts.folder,
+    diskHold: async () => ({ hasVolumes: false }),
+    diskUse: (id, options) => engine.diskUse(id, options),
     volumes: async () => [],
     removeVolume: async () => true,
   };
@@ -227,6 +238,13 @@ class BubblewrapEngine {
     const firstPid = await this.#requireRunning(id);
     const { cgroups } = await this.#machineOnce();
     return await boxStats(firstPid, cgroups.available ? box.limits.memoryBytes : totalmem());
+  }
+
+  /** `root` holds everything that the box writes and keeps. A box that may keep nothing has none. */
+  async diskUse(id: string, options: DiskUseOptions): Promise<FolderUse> {
+    const root = this.#folders.pathOf(id, 'root');
+    if (!existsSync(root)) return { amount: 0, isComplete: true };
+    return await folderUse(root, options);
   }
 
   async *events(owner: string, signal: AbortSignal) {

@@ -9,7 +9,7 @@ export interface WeaknessFacts {
 export function weaknesses({ isRoot, cgroups, countsProcesses }: WeaknessFacts): readonly string[] {
   return [
     "it shares this machine's programs and libraries, read-only, instead of an image of its own",
-    ...(isRoot ? [] : ['outside it is your own user: what gets out of it is you', supplementary]),
+    ...(isRoot ? [] : ['outside it is your own user: what gets out of it is you', supplementary, hidden]),
     ...(cgroups
       ? []
       : [
@@ -17,8 +17,8 @@ export function weaknesses({ isRoot, cgroups, countsProcesses }: WeaknessFacts):
           'it cannot be paused',
         ]),
     ...(cgroups || countsProcesses ? [] : ['the number of its processes is not limited']),
-    'disk space is not limited',
   ];
 }
 
+const hidden = 'its disk limit does not count files in folders that it closes to your user';
 const supplementary = 'it keeps your other groups: what they may read of the mounted system, it may read';

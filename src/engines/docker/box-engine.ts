@@ -5,13 +5,12 @@ import { isSallyportError, SallyportError } from '../../protocol/errors.ts';
 import { label } from '../../protocol/labels.ts';
 import type { BoxEngine, BoxStats, EngineFacts } from '../../sandboxes/ports.ts';
 import { boxBody, podmanTraits } from './box-body.ts';
+import { boxDiskHold, boxDiskUse } from './box-disk.ts';
 import { boxEvents } from './box-events.ts';
 import { boxLabels, boxState, knownBox } from './box-state.ts';
 import { boxStats } from './box-stats.ts';
 import { attachContainer } from './containers/attach.ts';
 import { boundPaths } from './containers/bound-paths.ts';
-import { createContainer } from './containers/create.ts';
-import { containerBytes } from './containers/disk-bytes.ts';
 import { execInContainer } from './containers/exec.ts';
 import { execDetached } from './containers/exec-detached.ts';
 import { inspectContainer } from './containers/inspect.ts';
@@ -24,6 +23,7 @@ import { pauseBox, unpauseBox } from './pause-box.ts';
 import { requirePodmanMounts } from './podman-mounts.ts';
 import { type PorterProgram, PorterVolumes, porterVolumeName } from './porter-volume.ts';
 import { findBox, stopBox } from './stop-box.ts';
+import { StorageSize } from './storage-size.ts';
 import { sweepStale } from './sweep-stale.ts';
 import { engineInfo } from './system/info.ts';
 import { type EngineVersion, engineVersion, isPodman } from './system/version.ts';
@@ -38,6 +38,7 @@ const relay = { argv: [porterPath, 'relay'], user: `${relayUid}:${relayUid}` };
 export function dockerBoxEngine(
   connection: EngineConnection,
   readPorter: (architecture: string) => Promise<PorterProgram>,
+  storage = new StorageSize(connection),
 ): BoxEngine {
   const volumes = new PorterVolumes(connection);
   let version: Promise<EngineVersion> | undefined;
@@ -63,7 +64,7 @@ export function dockerBoxEngine(
       if (podman) requirePodmanMounts(box.mounts, connection.endpoint.startsWith('unix://'));
       const { sysctls } = networkTraits((await versionOnce()).engine);
       const body = podman ? boxBody(box, podmanTraits) : boxBody(box, undefined, sysctls);
-      return await createContainer(connection, { name: box.name, body }, within(signal));
+      return await storage.create({ name: box.name, body }, box.limits.diskBytes, within(signal));
     },
     attach: (id, signal) => attachContainer(connection, id, within(signal)),
     tryAttach: async (id, signal) => {
@@ -84,7 +85,9 @@ export function dockerBoxEngine(
     stats: (id) => statsOf(connection, id),
     events: (owner, signal) => boxEvents(connection, owner, signal),
     remove: (id) => removeContainer(connection, id),
-    diskBytes: (id) => containerBytes(connection, id),
+    diskFolder: () => storage.folderHere(),
+    diskHold: (id) => boxDiskHold(connection, id),
+    diskUse: (id, options) => boxDiskUse(connection, id, options),
     volumes: async (owner) => {
       const { architecture } = await versionOnce();
       const current = porterVolumeName((await readPorter(architecture)).hash);

@@ -47,6 +47,7 @@ function hostOptions(host: HostConfigBody): readonly string[] {
     ...option('--cpu-quota', host.CpuQuota),
     ...option('--pids-limit', host.PidsLimit),
     ...option('--shm-size', host.ShmSize),
+    ...option('--storage-opt', host.StorageOpt && `size=${host.StorageOpt.size}`),
     ...(host.Ulimits ?? []).flatMap(({ Name, Soft, Hard }) => ['--ulimit', `${Name}=${Soft}:${Hard}`]),
     ...Object.entries(host.Tmpfs ?? {}).flatMap(([target, options]) => ['--tmpfs', `${target}:${options}`]),
     ...(host.Mounts ?? []).flatMap((mount) => ['--mount', mountFields(mount).map(field).join(',')]),

@@ -4,7 +4,6 @@ import { label } from '../../protocol/labels.ts';
 import type { ServiceEngine } from '../../sandboxes/ports/services.ts';
 import { knownBox } from './box-state.ts';
 import { checkInContainer } from './containers/check.ts';
-import { createContainer } from './containers/create.ts';
 import { listContainers } from './containers/list.ts';
 import { containerLogs } from './containers/logs.ts';
 import { inspectServiceImage } from './images/service-image.ts';
@@ -15,10 +14,14 @@ import { listNetworks } from './networks/list.ts';
 import { removeNetwork } from './networks/remove.ts';
 import { networkSubnets } from './networks/subnets.ts';
 import { serviceBody } from './service-body.ts';
+import { StorageSize } from './storage-size.ts';
 import { engineVersion } from './system/version.ts';
 import type { EngineConnection } from './wire/connection.ts';
 
-export function dockerServiceEngine(connection: EngineConnection): ServiceEngine {
+export function dockerServiceEngine(
+  connection: EngineConnection,
+  storage = new StorageSize(connection),
+): ServiceEngine {
   const ofOwner = (kind: 'service' | 'network', owner: string): readonly [string, string, string] => [
     `${label.owned}=true`,
     `${label.kind}=${kind}`,
@@ -40,7 +43,7 @@ export function dockerServiceEngine(connection: EngineConnection): ServiceEngine
       connectToNetwork(connection, name, { container, aliases: [alias] }),
     create: async (request) => {
       const body = serviceBody(request, await traits());
-      return await createContainer(connection, { name: request.name, body });
+      return await storage.create({ name: request.name, body }, request.limits.diskBytes);
     },
     list: async (owner) => (await listContainers(connection, ofOwner('service', owner))).map(knownBox),
     check: (id, argv, options) => checkInContainer(connection, id, argv, options),

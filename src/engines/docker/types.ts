@@ -33,6 +33,7 @@ export interface HostConfigBody {
   readonly Mounts?: readonly MountBody[];
   readonly IpcMode?: string;
   readonly LogConfig?: { readonly Type: string; readonly Config?: Labels };
+  readonly StorageOpt?: { readonly size: string };
   readonly Runtime?: string;
   readonly Init?: boolean;
   readonly AutoRemove?: boolean;

@@ -3,7 +3,10 @@ import type { CallOptions, EngineConnection } from '../wire/connection.ts';
 export interface EngineInfo {
   readonly name: string;
   readonly operatingSystem: string;
+  readonly kernelVersion: string;
   readonly storageDriver: string;
+  /** The file system below the storage driver: `extfs`, `xfs`. Empty: not reported. */
+  readonly backingFilesystem: string;
   readonly dataRoot: string;
   readonly cgroupVersion: string;
   readonly cgroupDriver: string;
@@ -25,7 +28,9 @@ export interface EngineInfo {
 interface InfoBody {
   readonly Name: string;
   readonly OperatingSystem: string;
+  readonly KernelVersion: string;
   readonly Driver: string;
+  readonly DriverStatus?: readonly (readonly [string, string])[] | null;
   readonly DockerRootDir: string;
   readonly CgroupVersion?: string;
   readonly CgroupDriver: string;
@@ -50,7 +55,9 @@ export async function engineInfo(
     (body) => ({
       name: body.Name,
       operatingSystem: body.OperatingSystem,
+      kernelVersion: body.KernelVersion,
       storageDriver: body.Driver,
+      backingFilesystem: body.DriverStatus?.find(([name]) => name === 'Backing Filesystem')?.[1] ?? '',
       dataRoot: body.DockerRootDir,
       cgroupVersion: body.CgroupVersion ?? '1',
       cgroupDriver: body.CgroupDriver,
