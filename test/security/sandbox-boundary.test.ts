@@ -120,7 +120,9 @@ describe('[A11] the boundary of a sandbox', () => {
     await using plain = await makeSandbox(daemon, {});
     await using gated = await makeSandbox(daemon, { egress: {} });
     const strangers = (resolver: string): readonly string[] =>
-      resolver.split('\n').filter((line) => /^(nameserver|search|domain)\b/.test(line) && !ownLines.has(line));
+      resolver
+        .split('\n')
+        .filter((line) => /^(nameserver|search|domain)\b/.test(line) && !ownLines.has(line));
     const ownLines = new Set(['nameserver 127.0.0.1', 'search .']);
     const show = 'cat /etc/resolv.conf';
     for (const box of [plain, gated]) expect(strangers((await box.sh(show)).stdout)).toEqual([]);
