@@ -6,6 +6,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type BoundPort, bindPort } from '../../sandboxes/bound-port.ts';
+import { InjectedConnections } from '../injected-connections.ts';
 import { relayRequest, relayWebSocket } from '../previews/preview-relay.ts';
 import { admit, newToken } from './devtools-access.ts';
 import { askListing, isListing, throughDoor } from './devtools-json.ts';
@@ -22,6 +23,7 @@ export class DevToolsDoor {
   readonly #bound: BoundPort;
   readonly #token = newToken();
   readonly #server: Server;
+  readonly #connections: InjectedConnections;
   readonly #open = new Set<Duplex>();
 
   private constructor(bound: BoundPort, connect: DevToolsDoorOptions['connect']) {
@@ -31,7 +33,8 @@ export class DevToolsDoor {
       this.#answer(request, response),
     );
     this.#server.on('upgrade', (request, socket, head) => this.#upgrade(request, socket, head));
-    bound.take((socket) => void this.#server.emit('connection', socket));
+    this.#connections = new InjectedConnections(this.#server);
+    bound.take(this.#connections.take);
   }
 
   /** Rejects with `port_unavailable`. */
@@ -85,16 +88,16 @@ export class DevToolsDoor {
 
   #upgrade(request: IncomingMessage, client: Duplex, head: Buffer): void {
     client.on('error', () => {});
+    this.#connections.requestCame(client);
     const admission = this.#admit(request);
     const isWebSocket = request.headers.upgrade?.toLowerCase() === 'websocket';
     if ('status' in admission || !isWebSocket) {
       refuseUpgrade(client, 'status' in admission ? admission.status : 400);
       return;
     }
-    this.#connect(client, this.#open).then(
-      (inside) => relayWebSocket(withPath(request, admission.path), client, head, inside),
-      () => refuseUpgrade(client, 502),
-    );
+    this.#connect(client, this.#open)
+      .then((inside) => relayWebSocket(withPath(request, admission.path), client, head, inside))
+      .catch(() => refuseUpgrade(client, 502));
   }
 
   #admit(request: IncomingMessage): ReturnType<typeof admit> {
