@@ -18,7 +18,7 @@ const withEngine = {
 };
 
 /** More than two cores keep busy: many tests wait for an engine, a daemon or a deadline. */
-const workers = 3;
+const workers = 4;
 
 const full = process.env['SALLYPORT_FULL'] === '1';
 const suite = chosenSuite(process.env['SALLYPORT_TEST_SUITE']);
