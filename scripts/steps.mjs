@@ -100,10 +100,11 @@ export async function installDebianPackages(packages, why, more = []) {
   if (missing.length === 0) return;
   console.error(`sally: installing ${missing.join(', ')} with apt-get, ${why}`);
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-  const quiet = ['-qq', '-o', 'DPkg::Lock::Timeout=120'];
+  // `apt-get update` does not wait for another one, whatever DPkg::Lock::Timeout says: the folder is a lock of our own.
+  const aptGet = ['/var/cache/apt', 'apt-get', '-qq', '-o', 'DPkg::Lock::Timeout=120'];
   const stdio = ['ignore', 'ignore', 'inherit'];
-  await must('apt-get', [...quiet, 'update'], { env, stdio });
-  await must('apt-get', [...quiet, '-y', '--no-install-recommends', ...more, 'install', ...missing], {
+  await must('flock', [...aptGet, 'update'], { env, stdio });
+  await must('flock', [...aptGet, '-y', '--no-install-recommends', ...more, 'install', ...missing], {
     env,
     stdio,
   });
