@@ -92,9 +92,9 @@ process.exitCode = await run(
     `--outputFile.json=${report}`,
     // A file of which this run has no part is empty: test/support/selection.ts. countResults fails a run without tests.
     '--passWithNoTests',
-    // A sandbox or an engine that hangs takes the whole limit of each test that uses it: ten failures are enough to know.
-    // A full run is made for its list of failures.
-    ...(process.env.CI === undefined ? [] : [`--bail=${values.full ? 100 : 10}`]),
+    // A sandbox or an engine that hangs takes the whole limit of each test that uses it, so a run ends after about ten
+    // failures; vitest counts the file and the group of a failed test as well. A full run is made for its list of failures.
+    ...(process.env.CI === undefined ? [] : [`--bail=${values.full ? 100 : 30}`]),
     ...forVitest,
   ],
   {
