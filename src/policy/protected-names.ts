@@ -45,6 +45,15 @@ const sequences = plain
   .filter((name) => name.includes('/'))
   .map((name) => name.split('/').map((part) => patternOf(part)));
 
+/** Folders in which names with `*` of the list are. */
+export const patternFolders: readonly string[] = [
+  ...new Set(
+    executedNames
+      .filter(({ name }) => name.includes('/') && name.includes('*'))
+      .map(({ name }) => name.slice(0, name.lastIndexOf('/'))),
+  ),
+];
+
 const isFoldedName = (name: string): boolean =>
   exact.has(name) ||
   patterns.some((pattern) => pattern.test(name)) ||

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { NamedByGit } from './git-config.ts';
 import type { FoundKind } from './held-paths.ts';
 import { pathsToLookAt, protectWorkspace } from './protected-paths.ts';
 
@@ -12,7 +13,7 @@ const repository: Readonly<Record<string, FoundKind>> = {
 function protect(
   found: Readonly<Record<string, FoundKind>>,
   wish: { readonly protect?: readonly string[]; readonly unprotected?: readonly string[] } = {},
-  named: readonly string[] = [],
+  named: readonly NamedByGit[] = [],
 ) {
   const { protect: more = [], unprotected = [] } = wish;
   const executed = Object.keys(found).filter((name) => name.endsWith('.toml'));
@@ -100,14 +101,14 @@ describe('protectWorkspace', () => {
     expect(() => protect({ HEAD: 'file', objects: 'directory' })).not.toThrow();
   });
 
-  it('holds hooks and configuration that git was told of, with their parents as mount points', () => {
+  it('holds hooks that the configuration of git names, with their parents as mount points', () => {
     const found = { ...repository, tools: 'directory', 'tools/hooks': 'directory' } as const;
-    expect(modes(protect(found, {}, ['tools/hooks']).mounts)).toMatchObject({
+    expect(modes(protect(found, {}, [{ path: 'tools/hooks', as: 'hooks' }]).mounts)).toMatchObject({
       '/w/tools': 'rw',
       '/w/tools/hooks': 'ro',
     });
     for (const left of ['all', '.git']) {
-      const { mounts } = protect(found, { unprotected: [left] }, ['tools/hooks']);
+      const { mounts } = protect(found, { unprotected: [left] }, [{ path: 'tools/hooks', as: 'hooks' }]);
       expect(mounts.some(({ target }) => target.startsWith('/w/tools'))).toBe(false);
     }
   });
@@ -117,6 +118,24 @@ describe('protectWorkspace', () => {
     expect(modes(mounts)).toMatchObject({ '/w/ci': 'ro', '/w/.git': 'ro' });
     expect(modes(mounts)).not.toHaveProperty(['/w/ci/run']);
     expect(stubbed(stubs)).toContain('/p/ci');
+  });
+
+  it('[N5] holds what the configuration of git names, also hooks and configuration that are missing', () => {
+    const { mounts, stubs } = protect({ ...repository, tools: 'directory', 'tools/clean.sh': 'file' }, {}, [
+      { path: '.githooks', as: 'hooks' },
+      { path: '.gitconfig', as: 'configuration' },
+      { path: 'tools/clean.sh', as: 'program' },
+      { path: 'gone.sh', as: 'program' },
+    ]);
+    expect(modes(mounts)).toMatchObject({
+      '/w/.githooks': 'ro',
+      '/w/.gitconfig': 'ro',
+      '/w/tools': 'rw',
+      '/w/tools/clean.sh': 'ro',
+    });
+    expect(modes(mounts)).not.toHaveProperty('/w/gone.sh');
+    expect(stubs).toContainEqual({ path: '/p/.githooks' });
+    expect(stubs).toContainEqual({ path: '/p/.gitconfig', content: '' });
   });
 
   it('leaves what was named writable, and says so; refuses a name that it does not know', () => {

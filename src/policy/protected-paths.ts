@@ -9,6 +9,7 @@
 import type { BoxMount } from '../protocol/box.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import { executedNames } from './executed-names.ts';
+import type { NamedByGit } from './git-config.ts';
 import { ancestors, type Found, type FoundKind, holdPaths, type Rule, type Stub } from './held-paths.ts';
 import { type ProgramLook, programRules } from './program-paths.ts';
 import { foldedName, isExecutedPlace } from './protected-names.ts';
@@ -17,8 +18,8 @@ import { rootGitNames, rootGitRules } from './root-git.ts';
 /** What the host's file system has in the workspace. */
 export interface WorkspaceLook {
   readonly found: Found;
-  /** In the workspace, and named by git's configuration as hooks or as more configuration. */
-  readonly named: readonly string[];
+  /** In the workspace, and executed or obeyed because git's configuration names it. */
+  readonly named: readonly NamedByGit[];
   /** At the root, and executed by the host by a pattern of `executed-names.ts`. */
   readonly executed?: readonly string[];
   /** Of Sallyport's own program in it. */
@@ -100,7 +101,7 @@ export function protectWorkspace(
   const isGitLeft = wish.unprotected.some((path) => path === 'all' || relative(path) === '.git');
   const rules = [
     ...defaults.filter(({ path }) => !left.includes(path)),
-    ...(isGitLeft ? [] : look.named.map(leaveMissing)),
+    ...(isGitLeft ? [] : look.named.map(namedRule)),
     ...wish.protect.map((path): Rule => ({ path: relative(path), missing: 'folder' })),
   ];
   const { mounts, stubs } = holdPaths(workspace, rules, look.found, notHoldable);
@@ -116,6 +117,18 @@ export function protectWorkspace(
 export function gitRules({ found }: { readonly found: Found }): readonly Rule[] {
   const isRepository = found['.git'] === 'directory' && found['.git/HEAD'] !== undefined;
   return isRepository ? repositoryRules : [notRepositoryRule];
+}
+
+function namedRule({ path, as }: NamedByGit): Rule {
+  switch (as) {
+    case 'hooks':
+      return { path, missing: 'folder' };
+    case 'configuration':
+      return { path, missing: { content: '' } };
+    case 'program':
+    case 'repository':
+      return { path, missing: 'leave' };
+  }
 }
 
 const leaveMissing = (path: string): Rule => ({ path, missing: 'leave' });

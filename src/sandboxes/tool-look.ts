@@ -11,7 +11,9 @@ import { join, normalize } from 'node:path';
 import { foldedName } from '../policy/protected-names.ts';
 import { isProgram, isScriptName, isToolState, toolNameMatcher } from '../policy/tool-name-match.ts';
 import { heldWith, type ToolLook, toolPlaces } from '../policy/tool-protection.ts';
-import { foundKinds, namedByGit, readSmall, type WorkspaceKnown } from './workspace-look.ts';
+import { namedByGit } from './git-named.ts';
+import { readSmall } from './small-file.ts';
+import { foundKinds, type WorkspaceKnown } from './workspace-look.ts';
 
 export interface ToolPlace extends Pick<WorkspaceKnown, 'isPlaceholder'> {
   /** Its real path. */
@@ -41,7 +43,7 @@ export async function lookIntoTool(mount: string, place: ToolPlace): Promise<Too
     namedPrograms(mount, place, names),
     namedByGit(folder),
   ]);
-  const executed = [...new Set([...atRoot, ...byGit])];
+  const executed = [...new Set([...atRoot, ...byGit.map(({ path }) => path)])];
   const paths = toolPlaces(mount, [...executed, ...named.map((path) => heldWith(mount, path))]);
   return { found: await foundKinds(folder, paths, isPlaceholder), executed, named };
 }
@@ -76,7 +78,7 @@ async function namedPrograms(
     ...known.inHome.map((name) => join(home, name)),
   ];
   const texts = await Promise.all(
-    files.map(async (file) => (await readSmall(file, mostSettingsBytes)) ?? ''),
+    files.map(async (file) => (await readSmall(file, { mostBytes: mostSettingsBytes })) ?? ''),
   );
   const places = [
     ...new Set([

@@ -5,6 +5,7 @@
 
 import { execFileSync } from 'node:child_process';
 import {
+  appendFileSync,
   chownSync,
   existsSync,
   mkdirSync,
@@ -185,6 +186,34 @@ describe('[A2] what the host would execute', () => {
     expect(await trial({})).toBe(false);
     expect(await trial(open)).toBe(true);
   });
+
+  test.each([
+    ['a section and a key in one line', '[core] hooksPath = .githooks ; ours\n'],
+    ['quotes', '[CORE]\n hookspath = ".git""hooks"\n'],
+    ['a file that is included', '[include] path = ../.gitconfig\n'],
+  ])(
+    'is not run by git as a hook that its configuration names by %s; without protection it is',
+    async (_, text) => {
+      const world = await openSandboxes();
+      const trial = async (more: Record<string, unknown>): Promise<boolean> => {
+        const folder = repository();
+        const marker = join(workspace(), 'ran');
+        appendFileSync(join(folder, '.git/config'), text);
+        const box = await world.make(live(folder, more));
+        await sh(
+          box,
+          `printf '[core]\n hooksPath = .githooks\n' > .gitconfig; mkdir -p .githooks;
+        printf '#!/bin/sh\ntouch ${marker}\n' > .githooks/pre-commit; chmod 755 .githooks/pre-commit; echo x > file`,
+        );
+        await box.remove({ force: true });
+        git(folder, 'add', 'file');
+        git(folder, 'commit', '--quiet', '--message=second');
+        return existsSync(marker);
+      };
+      expect(await trial({})).toBe(false);
+      expect(await trial(open)).toBe(true);
+    },
+  );
 
   test('is held again after the host itself replaced it, with what is there now', async () => {
     const world = await openSandboxes();
