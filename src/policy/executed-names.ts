@@ -48,12 +48,18 @@ export const executedNames: readonly ExecutedName[] = [
   ...scanned('Qwen Code', begins, ['.qwen']),
   ...scanned('Crush', begins, ['.crush.json', 'crush.json']),
   ...scanned('Aider', begins, ['.aider.conf.yml']),
+  ...scanned('Copilot', begins, ['.github/hooks']),
+  ...scanned('Droid', begins, ['.factory']),
+  ...scanned('Amp', begins, ['.amp']),
+  ...scanned('Pi', begins, ['.pi']),
+  ...scanned('Kilo Code', opened, ['.kilocode']),
   ...scanned('Continue', opened, ['.continue']),
   ...scanned('Trae', opened, ['.trae']),
   ...scanned('Visual Studio', opened, ['.vs']),
   ...scanned('Helix', 'a file of the folder is opened (language servers)', ['.helix']),
   ...scanned('Theia', opened, ['.theia']),
   ...scanned('Fleet', opened, ['.fleet']),
+  ...scanned('Eclipse', 'the project is built', ['.externalToolBuilders']),
   ...scanned('VS Code and its forks', 'the file is opened', ['*.code-workspace']),
   ...scanned('Sublime Text', 'the project is opened and built', ['*.sublime-project']),
   ...scanned('Vim and Neovim with `exrc`', 'the editor starts in the folder', [
@@ -77,6 +83,7 @@ export const executedNames: readonly ExecutedName[] = [
   ...scanned('lefthook', 'an installed git hook runs', ['lefthook*', '.lefthook*', '.config/lefthook*']),
   ...scanned('husky', 'an installed git hook runs', ['.husky']),
   ...scanned('pre-commit', 'an installed git hook runs', ['.pre-commit-config.yaml']),
+  ...scanned('Overcommit', 'an installed git hook runs', ['.overcommit.yml']),
   ...scanned('npm and pnpm', 'any `npm` or `pnpm` command runs (`script-shell`, `node-options`)', ['.npmrc']),
   ...scanned('pnpm', 'any install runs', ['.pnpmfile.cjs', '.pnpmfile.mjs']),
   ...scanned('Yarn', 'any `yarn` command runs (`yarnPath`, plugins)', [
@@ -91,6 +98,11 @@ export const executedNames: readonly ExecutedName[] = [
     'rust-toolchain',
     'rust-toolchain.toml',
   ]),
+  ...scanned('cargo', 'most `cargo` commands run, also by an editor (`build.rustc-wrapper`)', [
+    '.cargo/config.toml',
+    '.cargo/config',
+  ]),
+  ...scanned('Bun', 'any `bun` command runs (`preload`)', ['bunfig.toml']),
   ...scanned('asdf and mise', 'a program that they manage runs (`path:`)', ['.tool-versions']),
   ...scanned('GDB', 'it starts in the folder, where its safe path allows that', ['.gdbinit']),
   ...scanned('irb, Pry, pdb, IEx, GHCi, OCaml, Octave and R', 'it starts in the folder', [
@@ -102,6 +114,8 @@ export const executedNames: readonly ExecutedName[] = [
     '.ocamlinit',
     '.octaverc',
     '.Rprofile',
+    '.Renviron',
+    '.RData',
   ]),
   ...scanned('LLDB', 'it starts in the folder, where its settings allow that', ['.lldbinit']),
   ...scanned('Mercurial', 'any `hg` command runs (hooks, extensions, aliases)', [
@@ -110,6 +124,7 @@ export const executedNames: readonly ExecutedName[] = [
     '.hg/sharedpath',
   ]),
   ...scanned('Jujutsu', 'any `jj` command runs (file system monitor, diff tools)', ['.jj/repo/config*.toml']),
+  ...scanned('Sapling', 'any `sl` command runs (hooks, extensions, aliases)', ['.sl/config']),
   ...scanned('Fossil', 'any `fossil` command runs', ['.fossil-settings']),
 ];
 
@@ -117,7 +132,7 @@ export const executedNames: readonly ExecutedName[] = [
 export const writableNames: readonly { readonly what: string; readonly because: string }[] = [
   { what: 'sources, tests and scripts', because: 'they are what the sandbox is there to change' },
   {
-    what: '`package.json`, `Makefile`, `Justfile`, `Taskfile.yml`, `build.rs`, `setup.py`, `conftest.py`, `.cargo/config.toml`',
+    what: '`package.json`, `Makefile`, `Justfile`, `Taskfile.yml`, `build.rs`, `setup.py`, `conftest.py`',
     because: 'a build runs them, and a person starts the build',
   },
   {
@@ -144,7 +159,8 @@ export const writableNames: readonly { readonly what: string; readonly because: 
   },
   {
     what: '`.nvmrc`, `.node-version`, `.python-version`, `.env`',
-    because: 'they choose versions and variables, and name no program',
+    because:
+      'they choose versions and variables; autoenv alone executes `.env` (set `AUTOENV_ENV_FILENAME=.autoenv`)',
   },
   {
     what: 'mode lines in files',

@@ -14,6 +14,47 @@ export const programNames = [
   'node_modules/.bin/sallyport',
 ] as const;
 
+const programCommands: readonly string[] = ['sally', 'sallyport'];
+
+/**
+ * What a `package.json` has `npx sally`, `pnpm sally` or `yarn sally` run in its folder, before what is installed. Empty for a text
+ * that npm cannot read.
+ */
+export function programsOfManifest(text: string): readonly string[] {
+  const { name, bin, directories, scripts } = parsed(text);
+  const bins = binsOf(bin, typeof name === 'string' ? name : '');
+  const folder = bin === undefined ? fieldsOf(directories)['bin'] : undefined;
+  const own = (fields: Readonly<Record<string, unknown>>): readonly string[] =>
+    programCommands
+      .filter((command) => Object.hasOwn(fields, command))
+      .map((key) => `${key}: ${fields[key]}`);
+  return [
+    ...own(bins),
+    ...own(fieldsOf(scripts)),
+    ...(folder === undefined ? [] : [`directories.bin: ${folder}`]),
+  ];
+}
+
+function parsed(text: string): Readonly<Record<string, unknown>> {
+  try {
+    return fieldsOf(JSON.parse(text.replace(/^(?:\uFEFF|\u00EF\u00BB\u00BF)/, '')));
+  } catch {
+    return {};
+  }
+}
+
+const fieldsOf = (value: unknown): Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
+
+/** By command, as npm reads them: a text has the name of the package, and of a path only the last part counts. */
+function binsOf(bin: unknown, name: string): Readonly<Record<string, unknown>> {
+  const last = (path: string): string =>
+    path.replace(/[\\:]/g, '/').replace(/\/+$/, '').replace(/^.*\//s, '');
+  const pairs = typeof bin === 'string' ? [[name, bin] as const] : Object.entries(fieldsOf(bin));
+  const isList = Array.isArray(bin);
+  return Object.fromEntries(pairs.map(([key, value]) => [last(isList ? String(value) : key), value]));
+}
+
 export interface ProgramLook {
   /** Relative paths of programs that run, of the packages that they load, and of what `programNames` lead to. */
   readonly paths: readonly string[];

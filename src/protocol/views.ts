@@ -304,7 +304,15 @@ export const workspaceScanView = z.strictObject({
       path: z.string(),
       /** Of a tool's folder: which one. */
       tool: z.string().optional(),
-      kind: z.enum(['git directory', 'git pointer', 'git operation', 'invalid HEAD', 'name']),
+      kind: z.enum([
+        'git directory',
+        'git pointer',
+        'git operation',
+        'invalid HEAD',
+        'closed folder',
+        'npx program',
+        'name',
+      ]),
       /** Compared with what was there when the sandbox was made. */
       how: z.enum(['new', 'changed']),
       found_at: time,

@@ -1,4 +1,14 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  lchownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -18,6 +28,22 @@ function tree(...files: readonly string[]): string {
 
 const walk = async (root: string, limits: Partial<WalkLimits> = {}, held: readonly string[] = []) =>
   await walkForPlanted({ root, held: new Set(held), isRepository: false, limits: { ...wide, ...limits } });
+
+const ordinary = 1234;
+
+/** Root becomes one for the time of the call, and the tree is that user's. */
+async function asOrdinaryUser<T>(root: string, act: () => Promise<T>): Promise<T> {
+  if (process.geteuid?.() !== 0) return await act();
+  for (const name of readdirSync(root, { recursive: true, encoding: 'utf8' }))
+    lchownSync(join(root, name), ordinary, ordinary);
+  lchownSync(root, ordinary, ordinary);
+  process.seteuid?.(ordinary);
+  try {
+    return await act();
+  } finally {
+    process.seteuid?.(0);
+  }
+}
 
 describe('[N5] a walk through a live workspace', () => {
   it('says where it ended for a limit, and has no end to tell of without one', async () => {
@@ -68,6 +94,57 @@ describe('[N5] a walk through a live workspace', () => {
       chmodSync(join(root, path), before);
     }
     expect(await own()).toEqual([]);
+  });
+
+  it('takes for a head what git takes for one', async () => {
+    const root = tree('.git/refs/x', '.git/objects/x');
+    const kinds = async (head: string) => {
+      writeFileSync(join(root, '.git/HEAD'), head, 'latin1');
+      const { sightings } = await walkForPlanted({ root, held: new Set(), isRepository: true, limits: wide });
+      return [...sightings.values()].map(({ kind }) => kind);
+    };
+    expect(await kinds('ref:\t refs/heads/main\n')).toEqual([]);
+    expect(await kinds(`${'a1'.repeat(20)}\n`)).toEqual([]);
+    for (const space of ['\v', '\f', '\xa0'])
+      expect(await kinds(`ref:${space}refs/heads/main\n`)).toEqual(['invalid HEAD']);
+  });
+
+  it('finds git directories elsewhere in the repository, and not in what git keeps there', async () => {
+    const bare = (at: string) => [`${at}/HEAD`, `${at}/objects/x`, `${at}/refs/x`];
+    const root = tree('.git/refs/x', '.git/objects/x', ...bare('.git/x/y'), ...bare('.git/logs/z'));
+    writeFileSync(join(root, '.git/HEAD'), 'ref: refs/heads/main\n');
+    const { sightings } = await walkForPlanted({ root, held: new Set(), isRepository: true, limits: wide });
+    expect([...sightings.keys()]).toEqual(['.git/x/y']);
+  });
+
+  it('finds manifests that take the name of the program, but not among installed packages', async () => {
+    const root = tree('package.json', 'other/package.json');
+    expect((await walk(root)).sightings.size).toBe(0);
+    for (const folder of ['.', 'packages/a', 'node_modules/x']) {
+      mkdirSync(join(root, folder), { recursive: true });
+      writeFileSync(join(root, folder, 'package.json'), '{"bin":{"sally":"./evil.js"}}');
+    }
+    symlinkSync('../packages/a/package.json', join(root, 'other/link'));
+    renameSync(join(root, 'other/link'), join(root, 'other/package.json'));
+    expect([...(await walk(root)).sightings].map(([path, { kind }]) => `${path}: ${kind}`).sort()).toEqual([
+      'other/package.json: npx program',
+      'package.json: npx program',
+      'packages/a/package.json: npx program',
+    ]);
+  });
+
+  it('reports a folder that git may pass through and that its owner may not list', async () => {
+    const root = tree('open/.git/HEAD', 'closed/lib/.git/HEAD', 'none/file');
+    chmodSync(join(root, 'closed'), 0o311);
+    chmodSync(join(root, 'none'), 0o000);
+    onTestFinished(() => {
+      for (const name of ['closed', 'none']) chmodSync(join(root, name), 0o755);
+    });
+    chmodSync(root, 0o755);
+    // Root may list every folder, so the walk is that of an ordinary user.
+    const { sightings, cut } = await asOrdinaryUser(root, () => walk(root));
+    expect([...sightings].map(([path, { kind }]) => `${path}: ${kind}`)).toEqual(['closed: closed folder']);
+    expect(cut).toContain('may not list');
   });
 
   it('finds operations where the repository of a worktree keeps them', async () => {

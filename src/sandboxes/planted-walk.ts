@@ -4,12 +4,13 @@
  * those of `policy/tool-names.ts`. Each gets a mark that changes with it.
  *
  * SECURITY: a sandbox swaps things while this walks. It goes from open folder to open folder, follows no link, opens no file but a
- * repository's HEAD, and stops at a number of entries, a depth and a time. It reads only.
+ * repository's HEAD and manifests of packages, and stops at a number of entries, a depth and a time. It reads only.
  */
 
 import { createHash } from 'node:crypto';
 import { constants, type Dirent } from 'node:fs';
 import { type FileHandle, lstat, open, opendir } from 'node:fs/promises';
+import { programsOfManifest } from '../policy/program-paths.ts';
 import {
   foldedName,
   isExecutedPlace,
@@ -18,7 +19,14 @@ import {
   isProgramPlace,
 } from '../policy/protected-names.ts';
 
-export type PlantedKind = 'git directory' | 'git pointer' | 'git operation' | 'invalid HEAD' | 'name';
+export type PlantedKind =
+  | 'git directory'
+  | 'git pointer'
+  | 'git operation'
+  | 'invalid HEAD'
+  | 'closed folder'
+  | 'npx program'
+  | 'name';
 
 export interface Sighting {
   readonly kind: PlantedKind;
@@ -59,6 +67,8 @@ const folderFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK;
 const isLinux = process.platform === 'linux';
 /** What git is in the middle of; going on with it runs commands that it lists. */
 const operations: ReadonlySet<string> = new Set(['rebase-merge', 'rebase-apply', 'sequencer']);
+/** Of a git directory: folders that are large and in which nothing is obeyed, or that are looked at as a whole. */
+const keptByGit: ReadonlySet<string> = new Set(['objects', 'refs', 'logs', 'lfs', 'annex', ...operations]);
 /** Of a git directory: what git obeys. */
 const obeyed = ['config', 'config.worktree', 'commondir', 'gitdir', 'hooks', 'info/attributes'];
 /** Installed by package managers by the thousand and opened by nobody: only git directories count there. */
@@ -66,6 +76,7 @@ const installed: ReadonlySet<string> = new Set(['node_modules', 'site-packages']
 const mostMarked = 500;
 const mostSightings = 20_000;
 const headBytes = 256;
+const mostManifestBytes = 1024 * 1024;
 const listedAtOnce = 1024;
 
 type Kind = 'directory' | 'file' | 'link' | 'other';
@@ -99,7 +110,10 @@ class Walk {
   readonly #sightings = new Map<string, Sighting>();
   readonly #endMs: number;
   #entries = 0;
+  /** Why the walk ended early. */
   #cut: string | undefined;
+  /** What it passed by. */
+  #missed: string | undefined;
 
   constructor(request: WalkRequest) {
     this.#request = request;
@@ -126,7 +140,8 @@ class Walk {
   }
 
   result(): Walked {
-    return { sightings: this.#sightings, ...(this.#cut === undefined ? {} : { cut: this.#cut }) };
+    const cut = this.#cut ?? this.#missed;
+    return { sightings: this.#sightings, ...(cut === undefined ? {} : { cut }) };
   }
 
   async #visit(place: Place): Promise<void> {
@@ -155,10 +170,24 @@ class Walk {
       return;
     }
     const parts = [...place.parts, entry.folded];
+    if (entry.folded === 'package.json' && !place.isInstalled) await this.#manifest(place, entry);
     const isNamed = this.#request.isToolName?.(parts) === true;
     if (isNamed || (place.isInstalled ? isProgramPlace(parts) : isExecutedPlace(parts)))
       await this.#seeEntry(place, entry, 'name');
     else if (entry.kind === 'directory') await this.#enter(place, entry, (inside) => this.#visit(inside));
+  }
+
+  /** SECURITY: `npx sally` runs what the manifest of the folder calls `sally` before what is installed. */
+  async #manifest(place: Place, entry: Entry): Promise<void> {
+    // A link may lead anywhere, also to something that changes.
+    if (entry.kind === 'link') return await this.#seeEntry(place, entry, 'npx program');
+    const text = await readAt(childOf(place, entry.name), mostManifestBytes);
+    if (text === undefined) return;
+    if (text.length === mostManifestBytes) return await this.#seeEntry(place, entry, 'npx program');
+    const programs = programsOfManifest(text);
+    if (programs.length === 0) return;
+    const mark = createHash('sha256').update(JSON.stringify(programs)).digest('base64url').slice(0, 22);
+    await this.#see(pathOf(place, entry), 'npx program', Promise.resolve(mark));
   }
 
   /** A `.git`: a folder, or something that leads to one. */
@@ -180,7 +209,7 @@ class Walk {
     if (this.#request.foldsCase === true) await this.#see(place.path, 'git directory', gitMark(place));
     await this.#operations(place);
     for (const entry of await this.#list(place))
-      if (entry.folded === 'modules' || entry.folded === 'worktrees') await this.#judge(place, entry);
+      if (entry.kind === 'directory' && !keptByGit.has(entry.folded)) await this.#judge(place, entry);
   }
 
   async #operations(place: Place): Promise<void> {
@@ -199,12 +228,14 @@ class Walk {
   async #enter(place: Place, entry: Entry, visit: (inside: Place) => Promise<void>): Promise<void> {
     const { depth } = this.#request.limits;
     if (place.parts.length >= depth) {
-      this.#cut ??= `folders deeper than ${depth} were not scanned`;
+      this.#missed ??= `folders deeper than ${depth} were not scanned`;
       return;
     }
     const handle = await open(childOf(place, entry.name), folderFlags).catch(() => undefined);
-    // Gone, or swapped for something else, or not readable: then its change is seen next time.
-    if (handle === undefined) return;
+    if (handle === undefined) {
+      await this.#closed(place, entry);
+      return;
+    }
     const isInstalled = place.isInstalled || installed.has(entry.folded);
     const parts = [...place.parts, entry.folded];
     try {
@@ -213,6 +244,17 @@ class Walk {
     } finally {
       await handle.close();
     }
+  }
+
+  /** SECURITY: git only has to pass through a folder, so one that its owner may not list hides what git finds in it. */
+  async #closed(place: Place, entry: Entry): Promise<void> {
+    const facts = await lstat(childOf(place, entry.name)).catch(() => undefined);
+    // It went, or something else is in its place: the next scan sees that.
+    if (facts?.isDirectory() !== true) return;
+    // What belongs to somebody else a sandbox cannot change, and what nobody passes through is found when that changes.
+    if (facts.uid !== process.geteuid?.() || (facts.mode & ownerEnters) === 0) return;
+    this.#missed ??= 'a folder that its owner may not list was not scanned';
+    await this.#seeEntry(place, entry, 'closed folder');
   }
 
   async #seeEntry(place: Place, entry: Entry, kind: PlantedKind): Promise<void> {
@@ -238,7 +280,7 @@ class Walk {
     if (this.#entries > entries) this.#cut ??= `more than ${entries} files and folders`;
     else if (performance.now() > this.#endMs)
       this.#cut ??= `it took more than ${Math.round(timeMs / 1000)} s`;
-    return this.#cut !== undefined && !this.#cut.startsWith('folders deeper');
+    return this.#cut !== undefined;
   }
 }
 
@@ -355,14 +397,19 @@ async function isUsable(place: Place): Promise<boolean> {
     const facts = await lstat(childOf(place, name)).catch(() => undefined);
     if (facts === undefined || (facts.mode & needed) === 0) return false;
   }
-  const handle = await open(childOf(place, 'HEAD'), O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(
-    () => undefined,
-  );
-  if (handle === undefined) return false;
+  const head = await readAt(childOf(place, 'HEAD'), headBytes);
+  return head !== undefined && /^(?:ref:[ \t\n\r]*refs\/|[0-9a-f]{40})/.test(head);
+}
+
+/** The beginning of a file, as latin1. */
+async function readAt(path: Buffer, most: number): Promise<string | undefined> {
+  const handle = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(() => undefined);
+  if (handle === undefined) return undefined;
   try {
-    if (!(await handle.stat()).isFile()) return false;
-    const { buffer, bytesRead } = await handle.read(Buffer.alloc(headBytes), 0, headBytes, 0);
-    return /^(?:ref:\s*refs\/|[0-9a-f]{40})/.test(buffer.toString('latin1', 0, bytesRead));
+    const facts = await handle.stat();
+    if (!facts.isFile()) return undefined;
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(Math.min(most, facts.size)));
+    return buffer.toString('latin1', 0, bytesRead);
   } finally {
     await handle.close();
   }

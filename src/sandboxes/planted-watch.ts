@@ -247,6 +247,10 @@ function adviceOnKind(kind: PlantedKind, name: string): string {
       return 'do not continue the operation: git would run the commands that it lists; `git rebase --quit` or remove it';
     case 'invalid HEAD':
       return `git no longer takes .git for a repository and looks elsewhere: stop the sandbox (sally stop ${name}) and restore .git/HEAD before you run git`;
+    case 'closed folder':
+      return 'git may find a repository in it that the scan cannot see: `chmod u+r` it and read what is in it before you run git above it';
+    case 'npx program':
+      return 'do not run `npx sally` there: npm runs what this package.json names instead of the installed program';
     case 'name':
       return 'read it before you open the folder with the tool that it is for; remove it if you do not know it';
   }

@@ -1,8 +1,10 @@
+import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { makeBox, newFolder, sally } from '../support/cli.ts';
 import { imageFlags } from '../support/engine-under-test.ts';
+import { until } from '../support/until.ts';
 
 const nested = 'mkdir -p sub/objects sub/refs; echo x > sub/HEAD';
 const warning = /WARNING: 1 thing appeared in the workspace that programs of this machine may execute/;
@@ -36,6 +38,19 @@ describe('[N5] what a sandbox plants in a live workspace', () => {
     expect(verified.code).toBe(1);
     expect(verified.stdout).toMatch(/failed +workspace sub +git directory, new/);
     expect((await sally(['stop', name])).stderr).toMatch(warning);
+  });
+
+  it('is told by sally rm, also what a process in the background planted', async () => {
+    const folder = await newFolder();
+    const name = await makeBox(['--workspace', folder]);
+    const script = `while ! [ -e go ]; do sleep 0.1; done; ${nested}; touch done; while :; do sleep 1; done`;
+    expect((await sally(['exec', '--detach', name, 'sh', '-c', script])).code).toBe(0);
+    await writeFile(join(folder, 'go'), '');
+    await until(() => existsSync(join(folder, 'done')));
+    const removed = await sally(['rm', name]);
+    expect(removed).toMatchObject({ code: 0, stdout: `${name}\n` });
+    expect(removed.stderr).toMatch(warning);
+    expect(removed.stderr).toContain('sub (git directory, new)');
   });
 
   it('is told at the end of sally run', async () => {
