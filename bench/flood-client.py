@@ -11,7 +11,7 @@ names     questions for ever new names that a rule allows
 output    output without end
 lines     output without end, one byte a write
 forks     processes that end at once
-files     files that are made, written and removed
+files     files on the root file system that are made, written to the disk and removed; at most 100 MiB at a time
 """
 import os, socket, ssl, struct, sys, threading, time
 
@@ -23,8 +23,9 @@ proxy = ('127.0.0.1', 3128)
 def tell():
     while True:
         time.sleep(1)
-        with open('/tmp/told', 'w') as file:
+        with open('/tmp/told.new', 'w') as file:
             file.write('%s %d' % (way, done[0]))
+        os.replace('/tmp/told.new', '/tmp/told')
 
 
 def opened(protocol):
@@ -154,15 +155,21 @@ def forks():
 
 
 def files():
-    mine = '/tmp/%d-%d' % (os.getpid(), threading.get_ident())
-    os.mkdir(mine)
+    mine = '%s/flood-%d' % (os.path.expanduser('~'), os.getpid())
+    os.makedirs(mine, exist_ok=True)
+    if os.stat(mine).st_dev != os.stat('/').st_dev:
+        sys.exit('the home folder is not on the root file system')
+    block = bytes(256 * 1024)
     while True:
-        for number in range(200):
+        # Each of the four processes has at most 100 of these, far below the limit of the disk.
+        for number in range(100):
             with open('%s/%d' % (mine, number), 'wb') as file:
-                file.write(bytes(4096))
-        for number in range(200):
-            os.unlink('%s/%d' % (mine, number))
+                file.write(block)
+                file.flush()
+                os.fsync(file.fileno())
             done[0] += 1
+        for number in range(100):
+            os.unlink('%s/%d' % (mine, number))
 
 
 def spin():
