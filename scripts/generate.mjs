@@ -1,7 +1,8 @@
-/** Writes the pages that come from the code and from the record of full runs; `--check` fails if one is not up to date. */
+/** Writes the pages that come from the code and from the record of full runs, and the counts of `docs/bypasses.md`; `--check` fails if one is not up to date. */
 
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { countsFile, withCounts } from './bypass-rows.mjs';
 import { machines } from './full-run/machines.mjs';
 import { readRecord } from './full-run/record.mjs';
 import { testedPage } from './full-run/tested-page.mjs';
@@ -11,7 +12,14 @@ import { root } from './steps.mjs';
 const check = process.argv.includes('--check');
 const { pages } = await importTs('scripts/generated/pages.ts');
 let stale = 0;
-const all = { ...pages(), 'docs/tested.md': testedPage(machines, readRecord()) };
+const documents = readdirSync(join(root, 'docs'))
+  .filter((name) => name.endsWith('.md'))
+  .map((name) => ({ file: `docs/${name}`, text: readFileSync(join(root, 'docs', name), 'utf8') }));
+const all = {
+  ...pages(),
+  'docs/tested.md': testedPage(machines, readRecord()),
+  [countsFile]: withCounts(documents),
+};
 for (const [path, text] of Object.entries(all)) {
   const file = join(root, path);
   let current = '';

@@ -6,6 +6,7 @@ export function parseMarkdown(source) {
   const lines = text.split('\n');
   return {
     anchors: anchorsOf(lines),
+    headings: headingsOf(lines),
     links: linksOf(text),
     codeWords: codeWordsOf(text),
     ...blocksOf(lines),
@@ -49,6 +50,12 @@ function anchorsOf(lines) {
   }
   return anchors;
 }
+
+const headingsOf = (lines) =>
+  lines.flatMap((line, index) => {
+    const title = heading.exec(line)?.[2];
+    return title === undefined ? [] : [{ line: index + 1, title }];
+  });
 
 export function slugOf(title) {
   return title
