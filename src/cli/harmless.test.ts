@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
+import { harmlessJson } from '../lib/harmless-json.ts';
 import { SallyportError } from '../protocol/errors.ts';
-import { harmless, harmlessJson } from './harmless.ts';
+import { harmless } from './harmless.ts';
 import { describeError } from './output.ts';
 
 const hostile = {
@@ -21,8 +22,10 @@ it.each(Object.entries(hostile))('shows the code of %s', (_name, [text, shown]) 
   expect(harmless(text)).toBe(shown);
   const error = new SallyportError('usage', `m ${text}`, { advice: `a ${text}` });
   expect(describeError(error)).toBe(`sally: m ${shown}\nsally: a ${shown}`);
-  expect(harmlessJson({ text })).not.toMatch(/(?!\n)[\p{C}\u2028]/u);
-  expect(JSON.parse(harmlessJson({ text }))).toEqual({ text });
+  for (const indent of [undefined, 2]) {
+    expect(harmlessJson({ text }, indent)).not.toMatch(/(?!\n)[\p{C}\u2028]/u);
+    expect(JSON.parse(harmlessJson({ text }, indent))).toEqual({ text });
+  }
 });
 
 it('leaves ordinary text of every script, line ends and tabs as they are', () => {

@@ -24,16 +24,6 @@ export function harmless(text: string): string {
 const codeOf = (character: string): string =>
   /\p{C}/u.test(character) ? printable(character) : `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
 
-/** The same value, with every character that a terminal may obey as JSON writes it. */
-export function harmlessJson(value: unknown): string {
-  const text = JSON.stringify(value, null, 2);
-  return text.replace(/(?!\n)[\p{C}\u2028\u2029]/gu, (found) =>
-    [...Array(found.length).keys()]
-      .map((index) => `\\u${found.charCodeAt(index).toString(16).padStart(4, '0')}`)
-      .join(''),
-  );
-}
-
 const paint =
   (on: number, off: number) =>
   (text: string): string =>

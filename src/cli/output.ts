@@ -6,15 +6,16 @@
  */
 
 import { StringDecoder } from 'node:string_decoder';
+import { harmlessJson } from '../lib/harmless-json.ts';
 import { isSallyportError } from '../protocol/errors.ts';
-import { colours, harmless, harmlessJson, isPainted } from './harmless.ts';
+import { colours, harmless, isPainted } from './harmless.ts';
 
 export function print(text: string): void {
   process.stdout.write(`${process.stdout.isTTY || isPainted(text) ? harmless(text) : text}\n`);
 }
 
 export function printJson(value: unknown): void {
-  process.stdout.write(`${harmlessJson(value)}\n`);
+  process.stdout.write(`${harmlessJson(value, 2)}\n`);
 }
 
 export function note(text: string): void {

@@ -37,6 +37,7 @@ import { ImageCatalogue } from '../images/image-catalogue.ts';
 import { ProjectImages } from '../images/project/project-images.ts';
 import { provisionVersion } from '../images/provision.ts';
 import { RegistryCredentials } from '../images/registry-credentials.ts';
+import { harmlessJson } from '../lib/harmless-json.ts';
 import { ownerId } from '../lib/owner.ts';
 import { packageInfo } from '../lib/package-root.ts';
 import type { Progress } from '../lib/progress.ts';
@@ -421,7 +422,7 @@ async function main(): Promise<void> {
   } catch (error) {
     const shown = presentable(error);
     if (!isReady) report(reportFd, errorBody(shown));
-    process.stderr.write(`${JSON.stringify(errorBody(shown))}\n`);
+    process.stderr.write(`${harmlessJson(errorBody(shown))}\n`);
     process.exit(1);
   }
 }

@@ -3,8 +3,9 @@
 import { appendFile, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { boxForAll, newFolder, sally } from '../support/cli.ts';
-import { hasTerminal, sallyOnTerminal } from '../support/terminal.ts';
+import { packageInfo } from '../../src/lib/package-root.ts';
+import { boxForAll, makeBox, newFolder, sally } from '../support/cli.ts';
+import { hasTerminal, type OnTerminal, sallyOnTerminal } from '../support/terminal.ts';
 
 /** Sets the title of the window; C1 as UTF-8, DEL, and a change of the direction. */
 const title = '\x1b]0;owned\x07';
@@ -16,6 +17,13 @@ const expectHarmless = (screen: string): void => {
   expect(screen).not.toMatch(/\u009b|\x7f|\u202e/);
   expect(screen).toContain('owned');
 };
+
+/** Whatever it ends with: what it showed is looked at. */
+async function shown(...call: Parameters<typeof sallyOnTerminal>): Promise<OnTerminal> {
+  const terminal = await sallyOnTerminal(...call);
+  await terminal.result;
+  return terminal;
+}
 
 describe.runIf(hasTerminal)('on a terminal', () => {
   it('a project’s file, arguments and options are shown by their codes in errors', async () => {
@@ -50,6 +58,71 @@ describe.runIf(hasTerminal)('on a terminal', () => {
     const own = await sallyOnTerminal(['exec', name, '--', 'printf', '%s', hostile]);
     await own.result;
     expect(own.raw()).toContain(title);
+  });
+
+  it('what a project’s Dockerfile says is shown by its codes, in errors and while it is built', async () => {
+    const cwd = await newFolder();
+    const dockerfile = join(cwd, 'Dockerfile.sallyport');
+    for (const text of [`${hostile} x\n`, `FROM ${hostile}\n`, `FROM scratch\nCOPY ${hostile} /\n`]) {
+      await writeFile(dockerfile, text);
+      const refused = await shown(['image', 'build', '--approve'], { cwd });
+      expect((await refused.result).code, text).not.toBe(0);
+      expectHarmless(refused.raw());
+    }
+    // Nothing can run on scratch, so no image comes of it.
+    await writeFile(dockerfile, `FROM scratch\nLABEL step="${hostile}"\nRUN ["/${hostile}"]\n`);
+    const asked = await sallyOnTerminal(['image', 'build'], { cwd });
+    await asked.shows('Allow that for this folder?');
+    asked.type('y\n');
+    expect((await asked.result).code).not.toBe(0);
+    expectHarmless(asked.raw());
+    expect(asked.raw()).toContain('LABEL step=');
+  });
+
+  it('labels are shown by their codes', async () => {
+    const name = await makeBox(['--label', `team=${hostile}`, '--label', `${hostile}=x`]);
+    for (const args of [
+      ['inspect', name],
+      ['ls', '--json', '--label', `team=${hostile}`],
+      ['ls', '--label', hostile],
+    ])
+      expectHarmless((await shown(args)).raw());
+    const cwd = await newFolder();
+    await writeFile(join(cwd, 'sallyport.yaml'), `labels: { ${JSON.stringify(hostile)}: [1] }\n`);
+    const refused = await shown(['create'], { cwd });
+    expect((await refused.result).code).toBe(2);
+    expectHarmless(refused.raw());
+  });
+
+  it('patches are shown by their codes', async () => {
+    const folder = await newFolder();
+    await writeFile(join(folder, 'plain'), 'before\n');
+    const name = await makeBox(['--workspace', folder, '--workspace-mode', 'copy']);
+    const change = `printf '%s\\n' "$1" > plain && printf '%s\\n' "$1" > "x$1" && ln -s "$1" link`;
+    expect((await sally(['exec', name, '--', 'sh', '-c', change, 'sh', hostile])).code).toBe(0);
+    for (const args of [
+      ['diff', name],
+      ['diff', '--stat', name],
+      ['diff', '--name-only', name],
+      ['diff', '--json', name],
+      ['apply', name, '--patch', '-'],
+      ['apply', name, '--dry-run'],
+    ]) {
+      const screen = await shown(args);
+      expect((await screen.result).code, args.join(' ')).toBe(0);
+      expectHarmless(screen.raw());
+    }
+    // Into a pipe a patch goes byte by byte, or it could not be applied.
+    expect((await sally(['diff', name])).stdout).toContain(`+${hostile}\n`);
+    expect((await sally(['apply', name, '--patch', '-'])).stdout).toContain(`+${hostile}\n`);
+  });
+
+  it('the last line of a daemon that cannot start is shown by its codes', async () => {
+    const line = `${process.execPath} ${join(packageInfo().root, 'dist/daemon/main.js')}`;
+    const failed = await shown([], { line, env: { SALLYPORT_DAEMON_IDLE: hostile } });
+    expect((await failed.result).code).toBe(1);
+    expectHarmless(failed.raw());
+    expect(failed.raw()).toContain('SALLYPORT_DAEMON_IDLE');
   });
 
   it('lines of the daemon’s log are shown by their codes', async () => {
