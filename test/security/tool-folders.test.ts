@@ -12,6 +12,7 @@ import { builtinTools } from '../../src/policy/builtin-tools.ts';
 import { type ToolName, toolNames } from '../../src/policy/tool-names.ts';
 import type { BoxRequest } from '../../src/protocol/box.ts';
 import { createBody } from '../../src/protocol/requests.ts';
+import type { Sandbox } from '../../src/sandboxes/sandbox.ts';
 import { onDocker, testImage } from '../support/engine-under-test.ts';
 import { commandExists, isRoot, requirement } from '../support/requires.ts';
 import { openSandboxes, runInSandbox } from '../support/sandboxes.ts';
@@ -49,82 +50,70 @@ const full: Record<string, string> = {
 interface Act {
   readonly what: string;
   readonly path: string;
-  readonly script: string;
+  readonly isFolder: boolean;
 }
 
-/** Each ends with success only if the thing was really done. */
-function acts(path: string, isFolder: boolean, isThere: boolean): readonly Act[] {
-  const named = (what: string, script: string): Act => ({ what: `${what} ${path}`, path, script });
-  const file = isFolder ? `${path}/mine` : path;
-  const top = path.split('/')[0];
-  const write = isFolder
-    ? `mkdir -p ${path} && echo x > ${path}/planted`
-    : `mkdir -p ${dirname(path)} && echo x > ${path}`;
-  return [
-    named('write', write),
-    named('link', `rm -rf ${path}; mkdir -p ${dirname(path)}; ln -s /tmp ${path} && [ -L ${path} ]`),
-    ...(isThere
-      ? [
-          named('rename', `mv ${path} ${path}.away`),
-          named('unlink', `rm -rf ${path} && [ ! -e ${path} ]`),
-          named('hard link', `ln ${file} ${top}/linked && echo x > ${top}/linked`),
-          named(
-            'replace',
-            `rm -rf new; ${isFolder ? 'mkdir new' : 'echo x > new'} && rm -rf ${path} && mv -T new ${path}`,
-          ),
-          named('replace the folder above', `mv ${dirname(path)} x && mkdir -p ${dirname(path)}`),
-        ]
-      : []),
+const always = ['write', 'link'];
+const ifThere = ['rename', 'unlink', 'hard link', 'replace', 'replace the folder above'];
+
+function actsOf(isThere: boolean): readonly Act[] {
+  const ways = isThere ? [...always, ...ifThere] : always;
+  const names = [
+    ...held.map((entry) => ({ path: inHome(entry), isFolder: entry.missing === 'folder' })),
+    ...(isThere ? scanned.map((entry) => ({ path: fitting(entry), isFolder: false })) : []),
   ];
+  return names.flatMap((name) => ways.map((what) => ({ what, ...name })));
 }
 
-const actsOf = (isThere: boolean): readonly Act[] => [
-  ...held.flatMap((entry) => acts(inHome(entry), entry.missing === 'folder', isThere)),
-  ...(isThere ? scanned.flatMap((entry) => acts(fitting(entry), false, true)) : []),
-];
+const actsProgram = readFileSync(new URL('./tool-acts.py', import.meta.url), 'utf8');
 
-/** As the template has it, because one act may spoil the next. */
-const anew = ({ path }: Act): string => {
-  const [top] = path.split('/');
-  return `rm -rf x new ${top}/linked ${path} ${path}.away; mkdir -p ${dirname(path)}; [ ! -e /template/${path} ] || cp -R /template/${path} ${path}`;
-};
+/** Those that were really done. */
+async function tried(
+  box: Sandbox,
+  acts: readonly Act[],
+  template: readonly string[] = [],
+): Promise<string[]> {
+  const lines = acts.map(({ what, path, isFolder }) => `${what}\t${path}\t${isFolder ? 'folder' : 'file'}`);
+  const words = lines.join('\n');
+  const { exec, output } = await runInSandbox(box, ['python3', '-c', actsProgram, words, ...template]);
+  if (exec.exit_code !== 0) throw new Error(`the acts were not tried: ${output.data}`);
+  return output.data.split('\n').flatMap((line) => {
+    const act = line === '' ? undefined : acts[Number(line)];
+    return act === undefined ? [] : [nameOf(act)];
+  });
+}
 
-/** Prints what was done. */
-const tried = ({ what, script }: Act): string => `if (${script}) >/dev/null 2>&1; then echo '${what}'; fi`;
+const nameOf = ({ what, path }: Act): string => `${what} ${path}`;
+
+/** What lies right in the folder that is mounted has no folder above that could be moved. */
+const isPossible = ({ what, path }: Act): boolean =>
+  what !== 'replace the folder above' || path.split('/').length > 2;
+
+const cases = runtimes.flatMap((runtime) => [
+  { runtime, what: 'what is there', files: full },
+  { runtime, what: 'what is absent', files: bareTools },
+]);
 
 describe('[A4] what the host executes from the folders of claude and codex', () => {
-  test.each(runtimes)('cannot be changed from inside on %s; with mode shared it can', async (runtime) => {
-    for (const files of [full, bareTools]) {
-      const path = toolHome(files);
-      const before = homeTree(path);
-      const { make } = await openSandboxes({ home: path });
-      const box = await make({ spec: { builtin_tools: [...agentTools], runtime } });
-      const all = actsOf(files === full);
-      const script = ['cd', ...all.map(tried)].join('\n');
-      expect((await runInSandbox(box, ['sh', '-c', script])).stdout.data).toBe('');
-      await expect(box.verify()).resolves.toMatchObject({ ok: true });
-      await box.remove({ force: true });
-      expect(homeTree(path)).toEqual(before);
+  test.each(cases)('cannot be changed from inside on $runtime: $what', async ({ runtime, files }) => {
+    const path = toolHome(files);
+    const before = homeTree(path);
+    const { make } = await openSandboxes({ home: path });
+    const box = await make({ spec: { builtin_tools: [...agentTools], runtime } });
+    expect(await tried(box, actsOf(files === full))).toEqual([]);
+    await expect(box.verify()).resolves.toMatchObject({ ok: true });
+    await box.remove({ force: true });
+    expect(homeTree(path)).toEqual(before);
+  });
 
-      const open = toolHome(bareTools);
-      const free = await openSandboxes({ home: open });
-      const template = toolHome(files);
-      const control = await free.make({
-        spec: {
-          builtin_tools: [...shared],
-          mounts: [{ source: template, target: '/template' }],
-          runtime,
-        },
-      });
-      // What lies right in the folder that is mounted has no folder above that could be moved.
-      const possible = all.filter(
-        ({ what }) => !/^replace the folder above \.(claude|codex|agents)\/[^/]+$/.test(what),
-      );
-      const openScript = ['cd', ...possible.map((act) => `${anew(act)}; ${tried(act)}`)].join('\n');
-      const done = (await runInSandbox(control, ['sh', '-c', openScript])).stdout.data.trim().split('\n');
-      expect(done).toEqual(possible.map(({ what }) => what));
-      expect(existsSync(join(open, '.claude'))).toBe(true);
-    }
+  test.each(cases)('can be changed with mode shared on $runtime: $what', async ({ runtime, files }) => {
+    const open = toolHome(bareTools);
+    const { make } = await openSandboxes({ home: open });
+    const mounts = [{ source: toolHome(files), target: '/template' }];
+    const control = await make({ spec: { builtin_tools: [...shared], mounts, runtime } });
+    const possible = actsOf(files === full).filter(isPossible);
+    expect(await tried(control, possible, ['/template'])).toEqual(possible.map(nameOf));
+    expect(existsSync(join(open, '.claude'))).toBe(true);
   });
 
   test('is the sandbox its own where the tool writes there: the host sees none of it', async () => {
