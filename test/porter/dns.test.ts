@@ -248,7 +248,8 @@ describe('the DNS listener', () => {
     expect(rcode(await askUdp(socket, listener, query(2, 'nobody.example')))).toBe(servfail);
     const [byTcp] = await askTcp(listener, [query(3, 'nobody.example')]);
     expect(byTcp && rcode(byTcp)).toBe(servfail);
-    expect(performance.now() - from).toBeLessThan(5_000);
+    // A host that is there and does not answer is waited for 10 s.
+    expect(performance.now() - from).toBeLessThan(9_000);
     const second = await takeOver();
     expect(rcode(await askUdp(socket, listener, query(4, 'unclaimed.example')))).toBe(servfail);
     const [known] = await second.listeners();

@@ -96,7 +96,7 @@ describe('kill', () => {
     const started = performance.now();
     exec.kill(60_000);
     expect(await exec.result).toMatchObject({ signal: 15, killed: true, killedProcesses: 0 });
-    expect(performance.now() - started).toBeLessThan(5_000);
+    expect(performance.now() - started).toBeLessThan(30_000);
   });
 
   it('reaches what a program left behind, also after its exec was forgotten', async () => {
@@ -245,7 +245,7 @@ describe('[G5] a deadline', () => {
     const started = performance.now();
     const result = await runIn(porter, ['bash', '-c', script], { deadlineMs: 500, graceMs: 200 });
     expect(result).toMatchObject({ timedOut: true });
-    expect(performance.now() - started).toBeLessThan(5_000);
+    expect(performance.now() - started).toBeLessThan(30_000);
     expect(descendants(child.child.pid ?? 0)).toEqual([]);
   });
 

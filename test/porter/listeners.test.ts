@@ -249,7 +249,7 @@ describe('when the host changes', () => {
     expect(await ended).toBe('ECONNRESET');
     const from = performance.now();
     expect(await fate(at(listener))).toBe('ECONNRESET');
-    expect(performance.now() - from).toBeLessThan(5_000);
+    expect(performance.now() - from).toBeLessThan(30_000);
     const second = await takeOver();
     const [known] = await second.listeners();
     if (known === undefined) throw new Error('no listener');

@@ -86,7 +86,8 @@ describe('a tunnel inward', () => {
     const porter = await connectPorter();
     const from = performance.now();
     await expect(porter.connect(target)).rejects.toMatchObject({ code: 'tunnel_failed', details: { errno } });
-    expect(performance.now() - from).toBeLessThan(5_000);
+    // One that nobody answers is given up after 10 s.
+    expect(performance.now() - from).toBeLessThan(9_000);
   });
 
   it('is not begun when its caller has aborted', async () => {

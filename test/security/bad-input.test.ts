@@ -250,7 +250,7 @@ describe('a body that is too much or nothing', () => {
     expect(() => parseConfigText('sallyport.yaml', bomb, specSchema)).toThrow(
       expect.objectContaining({ code: 'config_invalid', message: expect.stringMatching(/alias/) }),
     );
-    expect(performance.now() - began).toBeLessThan(5000);
+    expect(performance.now() - began).toBeLessThan(30_000);
     const ordinary = 'labels:\n  a: &name one\n  b: *name\n';
     expect(parseConfigText('sallyport.yaml', ordinary, specSchema)).toEqual({
       labels: { a: 'one', b: 'one' },

@@ -299,10 +299,10 @@ describe('TERM', () => {
     const polite = capture(porter, { argv: ['sleep', '1000'], env: plainEnv, cwd: '/' });
     await polite.exec.started;
     const started = performance.now();
-    const stopped = stopContainer(connection, id, 10);
+    const stopped = stopContainer(connection, id, 60);
     expect(await polite.exec.result).toMatchObject({ signal: 15 });
     await stopped;
-    expect(performance.now() - started).toBeLessThan(5_000);
+    expect(performance.now() - started).toBeLessThan(30_000);
     expect(await inspectContainer(connection, id)).toMatchObject({ running: false, exitCode: 143 });
   });
 });
