@@ -11,8 +11,10 @@ import {
   holdPaths,
   type Rule,
 } from './held-paths.ts';
+import { foldedName } from './protected-names.ts';
 import { gitPlaces, gitRules, withAncestors } from './protected-paths.ts';
 import { rootGitRules, rootRepository } from './root-git.ts';
+import { isScriptName, toolNameMatcher } from './tool-name-match.ts';
 import { heldNames, ownNames, toolState } from './tool-names.ts';
 
 /** What the host has in the folder of a tool. */
@@ -60,6 +62,13 @@ const fixedRules = (mount: string): readonly Rule[] => [
     .map(({ name, missing }): Rule => ({ path: name, missing: missing === 'scan' ? 'forget' : missing })),
   ...ownNames(mount).map(({ name }): Rule => ({ path: name, missing: 'folder', inside: 'own' })),
 ];
+
+/**
+ * Whether an empty folder may take the place of something that was held and is gone. Only for a script at the root of the folder: of other
+ * names the tool or git may obey the mere existence.
+ */
+export const mayHavePlaceholder = (mount: string, path: string): boolean =>
+  !path.includes('/') && isScriptName(path) && !toolNameMatcher(mount)([foldedName(path)]);
 
 /** A program runs what lies beside it, so all of its folder is held, unless the tool keeps its state there. */
 export function heldWith(mount: string, path: string): string {

@@ -568,7 +568,7 @@ export const errorRegistry = {
   mount_stale: {
     kind: 'conflict',
     summary:
-      'A file or folder of the host that the sandbox has was removed or replaced, and commands still run with the old one.',
+      'A file or folder of the host that the sandbox has was removed or replaced, and to start again would end its commands or lose its work.',
     advice:
       'Wait for them or end them; then `sally stop` and `sally start` give the sandbox what is there now.',
   },

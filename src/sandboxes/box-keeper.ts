@@ -14,6 +14,7 @@ import { BoxLink } from './box-link.ts';
 import { BoxServices } from './box-services.ts';
 import { diskReason } from './disk-error.ts';
 import { gateClient } from './gate-client.ts';
+import { isReplaceable, keptPlan } from './kept-container.ts';
 import { LenderStarts } from './lender-starts.ts';
 import { type Materialisation, materialise, startBox } from './materialise.ts';
 import type { MemoryDeaths } from './memory-deaths.ts';
@@ -118,9 +119,7 @@ export class BoxKeeper {
   /** From a box that was stopped, or that somebody took away. `cleanUp`: without command, services and gate. */
   async start(cleanUp?: SandboxRecord['cleanUp']): Promise<void> {
     const { keeper, memory } = this.#parts;
-    await this.#renew();
-    const { containerId } = keeper.record;
-    const found = containerId === undefined ? undefined : await this.#world.engine.find(containerId);
+    const found = await this.#startable(cleanUp);
     keeper.transition('PENDING', 'starting', cleanUp);
     memory.reset();
     try {
@@ -165,16 +164,26 @@ export class BoxKeeper {
     await this.services.stop(0);
   }
 
-  /** A box that cannot be started in the workspace as it is now goes; `start` makes another. */
-  async #renew(): Promise<void> {
+  /**
+   * The container to start; undefined: `start` makes another. One that cannot start with what the host has now is removed, unless it holds
+   * what exists nowhere else: then placeholders are planned, or it throws and nothing has changed.
+   */
+  async #startable(cleanUp: SandboxRecord['cleanUp']): Promise<BoxState | undefined> {
     const { keeper } = this.#parts;
-    const renewed = await renewedPlan(keeper.record);
-    if (renewed === undefined) return;
+    const { engine } = this.#world;
     const { containerId } = keeper.record;
-    if (containerId !== undefined) await this.#world.engine.remove(containerId);
+    const found = containerId === undefined ? undefined : await engine.find(containerId);
+    const renewed = await renewedPlan(keeper.record);
+    if (renewed === undefined) return found;
+    if (found !== undefined && !isReplaceable(keeper.record, cleanUp)) {
+      if (!found.running) keeper.note({ plan: keptPlan(keeper.record, renewed) });
+      return found;
+    }
+    if (containerId !== undefined) await engine.remove(containerId);
     keeper.forgetContainer();
     keeper.note({ plan: renewed.plan });
     this.tell(renewed.code, renewed.message);
+    return undefined;
   }
 
   tell(code: string, message: string): void {

@@ -76,7 +76,7 @@ async function make(
 ): Promise<BoxLink> {
   const { engine, images, checkpoint } = world;
   const { signal, note, tell } = work;
-  const { plan, isolation } = work.record();
+  const { plan, isolation, cleanUp } = work.record();
   const image = await images.provide(imageChoice(work.record()), {
     progress: tell,
     signal,
@@ -94,7 +94,7 @@ async function make(
   const { services } = work;
   await services.provideNetwork(saga);
   await makeShadows(world, work);
-  await services.provideContainers(tell);
+  if (cleanUp === undefined) await services.provideContainers(tell);
   signal.throwIfAborted();
   // An engine looks for the sources when it makes the box, and again when it starts it.
   await provideStubs(world, work);
@@ -105,8 +105,10 @@ async function make(
   note({ containerId: boxId });
   signal.throwIfAborted();
   checkpoint('create.recorded');
-  await services.startRequired();
-  services.startOptional();
+  if (cleanUp === undefined) {
+    await services.startRequired();
+    services.startOptional();
+  }
   await work.beforeStart;
   const link = await startMade(world, work, saga);
   for (const copy of plan.copies) {
@@ -117,7 +119,7 @@ async function make(
     await work.requireDisk();
     checkpoint('create.copied');
   }
-  await services.welcome(await link.porter());
+  if (cleanUp === undefined) await services.welcome(await link.porter());
   return link;
 }
 

@@ -4,8 +4,10 @@
  */
 
 import { SallyportError } from '../protocol/errors.ts';
-import { findStaleMount, findStaleWorkspace, type StaleMount } from './mount-probe.ts';
+import { isReplaceable, withoutPlaceholder } from './kept-container.ts';
+import { findStaleMounts, findStaleWorkspace, type StaleMount } from './mount-probe.ts';
 import type { SandboxRecord } from './records.ts';
+import { renewedPlan } from './renewed-plan.ts';
 
 /** A command may run for hours without a call that would notice. */
 const lookEveryMs = 5000;
@@ -24,6 +26,8 @@ export class MountGuard {
   #timer: NodeJS.Timeout | undefined;
   #lookedMs = Number.NEGATIVE_INFINITY;
   #told = false;
+  /** Sources that are gone and that this run goes on without. */
+  #givenUp: ReadonlySet<string> = new Set();
 
   constructor(host: GuardHost) {
     this.#host = host;
@@ -50,15 +54,39 @@ export class MountGuard {
     clearInterval(this.#timer);
     this.#timer = undefined;
     this.#lookedMs = Number.NEGATIVE_INFINITY;
+    this.#givenUp = new Set();
   }
 
   /** The workspace is looked at each time, the rest if it was not a moment ago. */
   async stale(): Promise<StaleMount | undefined> {
     const record = this.#host.record();
     if (performance.now() - this.#lookedMs < freshMs) return await findStaleWorkspace(record);
-    const found = await findStaleMount(record);
+    const found = await this.#find();
     if (found === undefined) this.#lookedMs = performance.now();
     return found;
+  }
+
+  /**
+   * R5: true where the sandbox goes on without what is gone, because it could not start again and holds work that exists nowhere else.
+   * Throws `mount_stale` where something else has to be mounted again.
+   */
+  async goesOn(): Promise<boolean> {
+    const record = this.#host.record();
+    if (isReplaceable(record, record.cleanUp)) return false;
+    const renewed = await renewedPlan(record);
+    const lacking = renewed === undefined ? undefined : withoutPlaceholder(record, renewed);
+    if (renewed === undefined || lacking === undefined) return false;
+    const gone = new Set(renewed.gone.map(({ source }) => source));
+    const stale = await findStaleMounts(record);
+    if (stale.some(({ source }) => !gone.has(source))) throw lacking;
+    const news = [...gone].filter((source) => !this.#givenUp.has(source));
+    this.#givenUp = gone;
+    if (news.length > 0)
+      this.#host.tell(
+        'mount_stale',
+        `${news.join(', ')} was removed on the host: the sandbox goes on without it, because its container cannot start again without it and holds work that was not applied`,
+      );
+    return true;
   }
 
   /** Throws where a restart would end commands that run, or would find nothing to mount. */
@@ -76,9 +104,14 @@ export class MountGuard {
     });
   }
 
+  async #find(): Promise<StaleMount | undefined> {
+    const found = await findStaleMounts(this.#host.record());
+    return found.find(({ source, how }) => how !== 'gone' || !this.#givenUp.has(source));
+  }
+
   async #warn(): Promise<void> {
     if (this.#told || this.#host.running() === 0) return;
-    const found = await findStaleMount(this.#host.record());
+    const found = await this.#find();
     if (found === undefined || this.#told || this.#timer === undefined) return;
     this.#told = true;
     this.#lookedMs = Number.NEGATIVE_INFINITY;

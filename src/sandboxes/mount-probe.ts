@@ -18,11 +18,11 @@ export interface StaleMount {
 
 type Probed = Pick<SandboxRecord, 'plan' | 'sources'>;
 
-/** The first mount that is not what it was; undefined: all are. */
-export async function findStaleMount(record: Probed): Promise<StaleMount | undefined> {
+/** The mounts that are not what they were. */
+export async function findStaleMounts(record: Probed): Promise<readonly StaleMount[]> {
   const { mounts, covered = [] } = record.plan;
   const looked = await Promise.all([...mounts, ...covered].map((mount) => look(mount, record)));
-  return looked.find((found) => found !== undefined);
+  return looked.filter((found) => found !== undefined);
 }
 
 /** The same for the workspace alone, which is one look. */

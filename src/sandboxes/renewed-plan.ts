@@ -24,6 +24,8 @@ export interface RenewedPlan {
   /** For an event. */
   readonly code: 'workspace_renewed' | 'tool_renewed';
   readonly message: string;
+  /** Mounts of the present container whose sources are gone, so that it cannot start. */
+  readonly gone: readonly BoxMount[];
 }
 
 /** Undefined: the box can be started as it is. */
@@ -32,9 +34,12 @@ export async function renewedPlan({
   plan,
 }: Pick<SandboxRecord, 'spec' | 'plan'>): Promise<RenewedPlan | undefined> {
   const inWorkspace = await withWorkspace(spec, plan);
-  let renewed = inWorkspace;
-  for (const folder of plan.toolFolders ?? [])
-    renewed = (await withToolFolder(renewed ?? plan, folder)) ?? renewed;
+  const changes = inWorkspace === undefined ? [] : [inWorkspace];
+  for (const folder of plan.toolFolders ?? []) {
+    const inTool = await withToolFolder(changes.at(-1)?.plan ?? plan, folder);
+    if (inTool !== undefined) changes.push(inTool);
+  }
+  const renewed = changes.at(-1)?.plan;
   if (renewed === undefined) return undefined;
   const why =
     inWorkspace === undefined
@@ -43,35 +48,37 @@ export async function renewedPlan({
   return {
     plan: renewed,
     code: inWorkspace === undefined ? 'tool_renewed' : 'workspace_renewed',
-    message: `${why}; the container was made anew, without what was written outside of the workspace`,
+    message: `${why}; the container was made anew, without what was written ${spec.workspace?.mode === 'live' ? 'outside of the workspace' : 'inside'}`,
+    gone: changes.flatMap(({ gone }) => gone),
   };
 }
 
-async function withWorkspace(spec: SandboxRecord['spec'], plan: BoxPlan): Promise<BoxPlan | undefined> {
+type Changed = Pick<RenewedPlan, 'plan' | 'gone'>;
+
+async function withWorkspace(spec: SandboxRecord['spec'], plan: BoxPlan): Promise<Changed | undefined> {
   const { workspace } = spec;
   const [root] = plan.mounts;
   if (plan.unprotected === undefined || workspace === undefined || root === undefined) return undefined;
   const target = plainPath(workspace.target);
   const folder = { source: root.source, target };
-  if (!(await isSomethingGone(plan, folder, isFolder)) || !(await isFolder(root.source))) return undefined;
+  const gone = await goneMounts(plan, folder, isFolder);
+  if (gone.length === 0 || !(await isFolder(root.source))) return undefined;
   const { protect = [], dangerously_unprotected: unprotected = [] } = workspace;
   const programs = (plan.programs ?? []).map((path) => join(root.source, path));
   const look = await lookIntoWorkspace(root.source, workspace, { isPlaceholder, programs });
   const protection = protectWorkspace(folder, { protect, unprotected }, look);
-  return {
-    ...replaced(plan, folder, protection),
-    unprotected: protection.unprotected,
-    programs: protection.programs,
-  };
+  const { unprotected: left, programs: held } = protection;
+  return { plan: { ...replaced(plan, folder, protection), unprotected: left, programs: held }, gone };
 }
 
-async function withToolFolder(plan: BoxPlan, folder: ToolFolder): Promise<BoxPlan | undefined> {
+async function withToolFolder(plan: BoxPlan, folder: ToolFolder): Promise<Changed | undefined> {
   const { mountId, source, home } = folder;
-  if (!(await isSomethingGone(plan, folder, isThere))) return undefined;
+  const gone = await goneMounts(plan, folder, isThere);
+  if (gone.length === 0) return undefined;
   const look = await lookIntoTool(mountId, { folder: source, home, isPlaceholder });
   const held = protectTool(folder, mountId, look);
   // What cannot be held now cannot be mounted either, which the start says.
-  return 'because' in held ? undefined : replaced(plan, folder, held);
+  return 'because' in held ? undefined : { plan: replaced(plan, folder, held), gone };
 }
 
 const isBelow = (path: string, folder: string): boolean => path.startsWith(`${folder}/`);
@@ -83,17 +90,20 @@ const isShadow = (plan: BoxPlan, { target }: BoxMount): boolean =>
 const isProtection = (plan: BoxPlan, folder: HeldFolder, mount: BoxMount): boolean =>
   isBelow(mount.target, folder.target) && !isShadow(plan, mount);
 
-/** Something that is mounted over the folder, and for which nothing is put there. */
-async function isSomethingGone(
+/** What is mounted over the folder and gone, and for which nothing is put there. */
+async function goneMounts(
   plan: BoxPlan,
   folder: HeldFolder,
   isUsable: (path: string) => Promise<boolean>,
-): Promise<boolean> {
+): Promise<readonly BoxMount[]> {
   const stubbed = new Set((plan.stubs ?? []).map(({ path }) => path));
   const needed = plan.mounts.filter(
     (mount) => isProtection(plan, folder, mount) && !stubbed.has(mount.source),
   );
-  return (await Promise.all(needed.map(async ({ source }) => !(await isUsable(source))))).includes(true);
+  const looked = await Promise.all(
+    needed.map(async (mount) => ((await isUsable(mount.source)) ? [] : [mount])),
+  );
+  return looked.flat();
 }
 
 /** What is the sandbox's own is mounted last: the places for it are in the other mounts. */

@@ -561,7 +561,7 @@ export class Sandbox {
     await this.#turns.run(async () => {
       // Whoever was here before may have done it.
       const stale = this.state === 'READY' ? await this.#mounts.stale() : undefined;
-      if (stale === undefined) return;
+      if (stale === undefined || (await this.#mounts.goesOn())) return;
       this.#mounts.requireHealable(stale);
       const { cleanUp } = this.record;
       const what = `${stale.source} was ${stale.how === 'gone' ? 'removed' : 'replaced'} on the host`;
