@@ -172,14 +172,20 @@ export class BoxKeeper {
     const { keeper } = this.#parts;
     const { engine } = this.#world;
     const { containerId } = keeper.record;
-    const found = containerId === undefined ? undefined : await engine.find(containerId);
+    const known = containerId === undefined ? undefined : await engine.find(containerId);
+    const found = keeper.record.isFilled === true ? known : undefined;
+    if (containerId !== undefined && found === undefined) {
+      // One that was not filled is left of a start that failed, and could not be removed then.
+      if (known !== undefined) await engine.remove(containerId);
+      keeper.forgetContainer();
+    }
     const renewed = await renewedPlan(keeper.record);
     if (renewed === undefined) return found;
     if (found !== undefined && !isReplaceable(keeper.record, cleanUp)) {
       if (!found.running) keeper.note({ plan: keptPlan(keeper.record, renewed) });
       return found;
     }
-    if (containerId !== undefined) await engine.remove(containerId);
+    if (containerId !== undefined && found !== undefined) await engine.remove(containerId);
     keeper.forgetContainer();
     keeper.note({ plan: renewed.plan });
     this.tell(renewed.code, renewed.message);
@@ -375,18 +381,14 @@ export class BoxKeeper {
   }
 
   /**
-   * The previous daemon died during a create or start. A create is undone. A start leaves the container, which holds what the sandbox wrote
-   * before.
+   * The previous daemon died during a create or start. A container that was not filled yet is removed. A filled one stays: it holds what
+   * the sandbox wrote before.
    */
   async #interrupted(): Promise<void> {
     const { keeper, execs } = this.#parts;
     const { engine, owner } = this.#world;
-    const { startedAt, containerId } = keeper.record;
-    if (
-      startedAt !== undefined &&
-      containerId !== undefined &&
-      (await engine.find(containerId)) !== undefined
-    ) {
+    const { isFilled, containerId } = keeper.record;
+    if (isFilled === true && containerId !== undefined && (await engine.find(containerId)) !== undefined) {
       await engine.stop(containerId, 0);
       await this.services.stop(0);
       await this.#removeStubs();

@@ -102,7 +102,7 @@ async function make(
   const boxId = await engine.create(boxOf(work.record(), world.owner, { image: personal, porterVolume }));
   saga.onFailure('the container', () => engine.remove(boxId));
   checkpoint('create.container');
-  note({ containerId: boxId });
+  note({ containerId: boxId, isFilled: false });
   signal.throwIfAborted();
   checkpoint('create.recorded');
   if (cleanUp === undefined) {

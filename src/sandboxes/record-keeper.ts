@@ -42,7 +42,7 @@ export class RecordKeeper {
 
   /** There is none any more. It is written down with the next change of state. */
   forgetContainer(): void {
-    const { containerId: _gone, ...rest } = this.#record;
+    const { containerId: _gone, isFilled: _filled, ...rest } = this.#record;
     this.#record = rest;
   }
 
@@ -65,7 +65,7 @@ export class RecordKeeper {
       state: to,
       sequence,
       ...why,
-      ...(to === 'READY' ? { startedAt: at } : {}),
+      ...(to === 'READY' ? { startedAt: at, isFilled: true } : {}),
       ...(to === 'STOPPED' || to === 'FAILED' ? { stoppedAt: at } : {}),
     };
     // What is deleted has no place on disk any more.

@@ -52,6 +52,8 @@ export interface SandboxRecord {
   readonly detached: boolean;
   readonly containerName: string;
   readonly containerId?: string;
+  /** The sandbox was ready in this container, so nothing is missing in it. False from the creation of a container until then. */
+  readonly isFilled?: boolean;
   /** Of its services. */
   readonly network?: { readonly id: string; readonly name: string; readonly subnet: string };
   /** What this machine can reach of it. */

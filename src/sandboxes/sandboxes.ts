@@ -415,6 +415,7 @@ export class Sandboxes {
     const record: SandboxRecord = {
       ...this.#newRecord(body, { name, plan }, facts, id),
       containerId: box.id,
+      isFilled: true,
       state: 'STOPPED',
       reason: 'its record was lost and made again from its labels',
       createdAt: new Date(box.createdMs).toISOString(),

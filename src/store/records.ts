@@ -48,6 +48,7 @@ const recordSchema = z.object({
   detached: z.boolean(),
   containerName: z.string(),
   containerId: z.string().optional(),
+  isFilled: z.boolean().optional(),
   token: z.string(),
   epoch: z.number().int().nonnegative(),
 });
@@ -177,7 +178,13 @@ function parseRecord(text: string, id: SandboxId): SandboxRecord {
   if (!parsed.success) throw new Error(z.prettifyError(parsed.error), { cause: parsed.error });
   if (parsed.data.id !== id) throw new Error(`it says that it is ${parsed.data.id}`);
   // As it was written, with what a newer version may have added.
-  return withCopies(value as SandboxRecord);
+  return withFilled(withCopies(value as SandboxRecord));
+}
+
+/** Records of earlier versions do not say it: a sandbox that was ready before has a container that is filled. */
+function withFilled(record: SandboxRecord): SandboxRecord {
+  const { containerId, startedAt, isFilled = startedAt !== undefined } = record;
+  return containerId === undefined ? record : { ...record, isFilled };
 }
 
 /** Records of before there were copies have at most one, of the workspace, and none of the later fields. */

@@ -9,6 +9,7 @@ import { Sandbox } from '../../src/sdk/sandbox.ts';
 import { type DaemonHome, daemonHome, type TestDaemon } from '../support/daemon-home.ts';
 import { onDocker, testImage } from '../support/engine-under-test.ts';
 import { asRoot, when } from '../support/selection.ts';
+import { until } from '../support/until.ts';
 
 const create = async (daemon: TestDaemon): Promise<SandboxView> =>
   await daemon.client.json<SandboxView>('POST', '/v1/sandboxes', {
@@ -204,6 +205,33 @@ describe('[A16][N5] killed while a sandbox is started again', () => {
     await again.start();
     expect((await again.sh('cat ~/file')).stdout).toBe('kept\n');
     await again.remove({ force: true });
+    await expectNothingLeft(home);
+  });
+});
+
+describe('[A16][R5] killed while a container that was taken away is made again', () => {
+  const points = ['create.recorded:2', 'create.started:2', 'create.greeted:2', 'create.copied:2'];
+  test.each(points)('at %s: half a copy is neither kept nor taken for changes', async (point) => {
+    const home = await daemonHome();
+    const folder = await mkdtemp(join(tmpdir(), 'sallyport-copied-'));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    await writeFile(join(folder, 'file'), 'mine\n');
+    const spec = { ...testImage(), name: 'victim', workspace: { path: folder, mode: 'copy' as const } };
+    const first = await home.start({ SALLYPORT_CRASH_AT: point });
+    const made = await Sandbox.create(spec, { client: first.client });
+    await made.stop();
+    await home.engine.remove(made.info.containerId ?? '');
+    await until(async () => (await sandboxesOf(first))[0]?.state === 'FAILED');
+    await expect(first.client.json('POST', '/v1/sandboxes/victim/start')).rejects.toBeDefined();
+    await first.ended;
+    expect(first.child.signalCode).toBe('SIGKILL');
+    const next = await home.start();
+    expect(await home.engine.list(home.owner)).toEqual([]);
+    const box = await Sandbox.connect('victim', { client: next.client });
+    expect(box.info.state).toBe('FAILED');
+    expect((await box.changes()).changes).toEqual([]);
+    expect((await box.sh('cat /workspace/file')).stdout).toBe('mine\n');
+    await box.remove();
     await expectNothingLeft(home);
   });
 });
