@@ -236,13 +236,46 @@ export class BoxKeeper {
   }
 
   async stop(why: string | undefined, graceMs: number): Promise<void> {
-    this.#parts.keeper.transition('STOPPING', why);
-    // The connection stays open: it brings the last output and how the commands ended.
-    await this.#link?.stay();
-    await this.#world.engine.stop(this.boxId(), graceMs);
-    await this.services.stop(graceMs);
-    this.#world.checkpoint('stop.stopped');
-    await this.#ended(why ?? 'stopped on request');
+    const { keeper } = this.#parts;
+    const { state: before } = keeper.record;
+    keeper.transition('STOPPING', why);
+    try {
+      // The connection stays open: it brings the last output and how the commands ended.
+      await this.#link?.stay();
+      await this.#world.engine.stop(this.boxId(), graceMs);
+      await this.services.stop(graceMs);
+      this.#world.checkpoint('stop.stopped');
+      await this.#ended(why ?? 'stopped on request');
+    } catch (error) {
+      const isStopped = await this.#rest(before === 'PAUSED' ? 'PAUSED' : 'READY', why);
+      if (!isStopped) throw error;
+    }
+  }
+
+  /**
+   * After a stop that failed: the state becomes what the engine has, or what it was if the engine cannot be asked. True: the sandbox has
+   * stopped all the same.
+   */
+  async #rest(before: 'READY' | 'PAUSED', why: string | undefined): Promise<boolean> {
+    const { keeper } = this.#parts;
+    let rest: SandboxState = before;
+    try {
+      const found = await this.#world.engine.find(this.boxId());
+      if (found === undefined) await this.#vanished();
+      else if (found.status === 'paused') rest = 'PAUSED';
+      else if (found.running) {
+        rest = 'READY';
+        if (this.#link === undefined) await this.connect();
+      } else {
+        rest = 'STOPPED';
+        await this.#ended(why ?? howItEnded(found, undefined));
+      }
+    } catch (error) {
+      this.#world.report(`look at ${keeper.record.name} after a stop that failed`, error);
+    }
+    if (keeper.record.state !== 'STOPPING') return true;
+    keeper.transition(rest, rest === 'STOPPED' ? why : undefined);
+    return false;
   }
 
   /**
@@ -254,17 +287,31 @@ export class BoxKeeper {
     this.#noteOverDisk(over);
     const reason = diskReason(over);
     const { cleanUp: _, ...stopped } = keeper.record;
-    await execs.end(diskErrorOf(stopped) ?? new SallyportError('disk_limit_exceeded', reason));
+    const error = diskErrorOf(stopped) ?? new SallyportError('disk_limit_exceeded', reason);
+    await this.#reported(execs.end(error));
     this.drop();
-    await this.stop(reason, 0);
+    await this.#orWatched(() => this.stop(reason, 0));
+  }
+
+  /** A sandbox with `overDisk` is not watched. If it runs on because its stop failed, the next measurement must stop it. */
+  async #orWatched(stop: () => Promise<void>): Promise<void> {
+    const { keeper } = this.#parts;
+    try {
+      await stop();
+    } catch (error) {
+      if (mayRun.has(keeper.record.state)) keeper.note({ overDisk: undefined });
+      throw error;
+    }
   }
 
   /** The same during a create or start, which fails as soon as the container has ended. */
   async haltOverDisk(over: DiskOver): Promise<void> {
     this.#noteOverDisk(over);
     const { containerId } = this.#parts.keeper.record;
-    if (containerId !== undefined) await this.#world.engine.stop(containerId, 0);
-    await this.services.stop(0);
+    await this.#orWatched(async () => {
+      if (containerId !== undefined) await this.#world.engine.stop(containerId, 0);
+      await this.services.stop(0);
+    });
   }
 
   #noteOverDisk(over: DiskOver): void {
@@ -374,8 +421,7 @@ export class BoxKeeper {
     const error = diskErrorOf(keeper.record);
     this.drop();
     await this.services.reconcile(false);
-    if (error === undefined) await execs.lose(why);
-    else await execs.end(error);
+    await this.#reported(error === undefined ? execs.lose(why) : execs.end(error));
     await this.#removeStubs();
     keeper.transition('STOPPED', error === undefined || overDisk === undefined ? why : diskReason(overDisk));
   }
@@ -403,6 +449,13 @@ export class BoxKeeper {
     await execs.lose('the daemon ended while it was started');
     keeper.transition('FAILED', 'the daemon ended while it was made');
     if (keeper.record.ephemeral) await this.remove();
+  }
+
+  /** The stop is what counts, also where the end of an exec cannot be written down. */
+  async #reported(ending: Promise<void>): Promise<void> {
+    await ending.catch((error: unknown) => {
+      this.#world.report(`end the execs of ${this.#parts.keeper.record.name}`, error);
+    });
   }
 
   async #vanished(): Promise<void> {

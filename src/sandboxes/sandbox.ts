@@ -4,6 +4,7 @@
  * Whatever changes its state goes through one queue, so that two callers never change it at once; using it does not.
  */
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { deferred } from '../lib/deferred.ts';
 import { Serial } from '../lib/serial.ts';
 import type { Slots } from '../lib/slots.ts';
@@ -58,6 +59,9 @@ const probeTimeoutMs = 3000;
 /** A probe that succeeded is believed for this long. */
 const probeFreshMs = 3000;
 const stopGraceMs = 5000;
+/** A state that an action has left behind is looked at again for this long, with rests between. */
+const abandonedMs = 5000;
+const abandonedRestMs = 100;
 const isOver: ReadonlySet<SandboxState> = new Set(['STOPPING', 'STOPPED', 'FAILED', 'DELETING', 'DELETED']);
 
 export interface SandboxParts {
@@ -238,7 +242,7 @@ export class Sandbox {
 
   async start(options: StartOptions = {}): Promise<void> {
     const { cleanUp = false, diskBytes } = options;
-    this.#requireHere();
+    await this.#settled();
     await this.#turns.run(async () => {
       if (diskBytes !== undefined) await this.#disk.change(diskBytes);
       if (cleanUp) await this.#startToCleanUp('asked');
@@ -585,7 +589,20 @@ export class Sandbox {
   async #settled(): Promise<void> {
     this.#requireHere();
     await this.#recovered;
-    while (verdict('use', this.state) === 'wait') await this.#turns.run(async () => {});
+    const endMs = performance.now() + abandonedMs;
+    const isWaited = (): boolean => verdict('use', this.state) === 'wait';
+    while (isWaited()) {
+      // In a turn of its own: the action that left this state has ended.
+      if (!(await this.#turns.run(async () => isWaited()))) continue;
+      try {
+        await this.reconcile();
+      } catch (error) {
+        if (performance.now() > endMs) throw error;
+      }
+      if (!isWaited()) return;
+      if (performance.now() > endMs) throw this.#refusal('use');
+      await sleep(abandonedRestMs);
+    }
   }
 
   #requireHere(): void {
@@ -593,7 +610,7 @@ export class Sandbox {
   }
 
   async #act(action: Action, work: () => Promise<void>): Promise<void> {
-    this.#requireHere();
+    await this.#settled();
     await this.#turns.run(() => this.#doIf(action, work));
   }
 
