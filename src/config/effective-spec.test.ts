@@ -131,6 +131,12 @@ describe("[O7] a project beyond the user's own file", () => {
     ['limits.cpus', { limits: { cpus: 1 } }, { limits: { cpus: 1.5 } }, { limits: { cpus: 0.5 } }],
     ['limits.pids', { limits: { pids: 100 } }, { limits: { pids: 101 } }, { limits: { pids: 1 } }],
     ['limits.disk', { limits: { disk: '30g' } }, { limits: { disk: '31g' } }, { limits: { disk: '30g' } }],
+    [
+      'optional_services.limits.disk',
+      { limits: { disk: '30g' } },
+      { optional_services: [{ name: 'db', image: 'postgres', limits: { disk: '31g' } }] },
+      { optional_services: [{ name: 'db', image: 'postgres', limits: { disk: '30g' } }] },
+    ],
     ['limits.nofile', { limits: { nofile: 100 } }, { limits: { nofile: 101 } }, { limits: { nofile: 16 } }],
     ['idle_ttl', { idle_ttl: '1h' }, { idle_ttl: 'never' }, { idle_ttl: '59m' }],
     ['max_lifetime', { max_lifetime: '1h' }, { max_lifetime: '61m' }, { max_lifetime: '1h' }],

@@ -56,16 +56,43 @@ export function requireWithinUserLimits(
     if (wanted === allowed || !lifts(wanted, allowed)) continue;
     throw lifted(field, flag, written, user);
   }
+  requireServicesWithin(spec, values, user);
 }
 
-function lifted(field: string, flag: string, written: EffectiveValue, user: SpecSource): SallyportError {
+/** A service without a disk limit has the sandbox's, so the user's limit is the limit of both. */
+function requireServicesWithin(spec: Spec, values: readonly EffectiveValue[], user: SpecSource): void {
+  const allowed = parseSpec(user.fragment).limits?.disk;
+  for (const list of ['required_services', 'optional_services'] as const) {
+    const written = values.find((value) => value.field === list);
+    if (written?.source !== 'project' || allowed === undefined) continue;
+    const larger = spec[list]?.find(({ limits }) => isMore(limits?.disk ?? 0, allowed));
+    if (larger === undefined) continue;
+    const value = larger.limits?.disk;
+    throw lifted(
+      `${list}.limits.disk`,
+      undefined,
+      { ...written, value: `${value} for ${larger.name}` },
+      user,
+    );
+  }
+}
+
+function lifted(
+  field: string,
+  flag: string | undefined,
+  written: EffectiveValue,
+  user: SpecSource,
+): SallyportError {
   const file = written.where ?? 'the project file';
   return new SallyportError(
     'refused_by_policy',
     `${field} (${String(written.value)}) of ${file} goes beyond what your own ${user.file ?? 'file'} sets, and a project never does`,
     {
       details: { field, file, ...(user.file === undefined ? {} : { userFile: user.file }) },
-      advice: `Say it yourself (${flag}), change your own file, or lower it in the project.`,
+      advice:
+        flag === undefined
+          ? 'Change your own file, or lower it in the project.'
+          : `Say it yourself (${flag}), change your own file, or lower it in the project.`,
     },
   );
 }
