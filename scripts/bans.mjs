@@ -32,7 +32,7 @@ const rules = [
     name: 'child_process only where DESIGN allows it',
     pattern: /['"](node:)?child_process['"]/,
     allowed: (path) =>
-      /^src\/(setup\/|images\/|engines\/bubblewrap\/|engines\/docker\/wire\/ssh\.ts|gate\/tor|guard\/|store\/|agents\/git|cli\/open-browser\.ts|sdk\/start-daemon\.ts|lib\/(process-start|folder-use)\.ts)/.test(
+      /^src\/(setup\/|images\/|engines\/bubblewrap\/|engines\/docker\/wire\/ssh\.ts|gate\/tor|guard\/|store\/|agents\/git|cli\/open-browser\.ts|sdk\/start-daemon\.ts|lib\/(process-start|low-priority)\.ts)/.test(
         path,
       ),
   },

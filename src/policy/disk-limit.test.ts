@@ -5,6 +5,7 @@ import {
   isDue,
   isReserveBreached,
   type LastSize,
+  mostBytes,
   reserveOf,
   scarceResource,
 } from './disk-limit.ts';
@@ -78,11 +79,18 @@ describe('[N5] a container is measured', () => {
       true,
     ],
     [
-      'not before a pause of ten measurements',
-      due(last({ tookMs: 5000 }), 40_000, disk(free - 30 * gib)),
+      'after as long as it took when it may have reached its limit',
+      due(last({ tookMs: 5000 }), 5000, disk(free - 12 * gib)),
+      true,
+    ],
+    ['not before that', due(last({ tookMs: 5000 }), 4900, disk(free - 12 * gib)), false],
+    [
+      'not before a pause of ten measurements otherwise',
+      due(last({ tookMs: 20_000 }), 190_000, disk(free - 10 * mib)),
       false,
     ],
-    ['after that pause', due(last({ tookMs: 5000 }), 50_000, disk(free - 30 * gib)), true],
+    ['after that pause', due(last({ tookMs: 20_000 }), 200_000, disk(free - 10 * mib)), true],
+    ['once in a period if that fails', due(last({ missed: 'failed' }), 59_000, disk(free - 30 * gib)), false],
     [
       'in steps of the reserve when space is scarce',
       due(last({ freeBytes: 10 * gib }), 2000, disk(9 * gib)),
@@ -102,15 +110,43 @@ describe('[N5] a container is measured', () => {
   });
 });
 
-describe('[N5] below the reserve', () => {
+describe('[N5] a container that cannot be measured in time', () => {
+  const known: LastSize = { bytes: 8 * gib, freeBytes: 100 * gib, atMs: 0, tookMs: 60_000 };
+  const last: LastSize = { ...known, missed: 'late' };
   it.each([
-    ['the sandbox that grew most is stopped', { a: gib, b: 3 * gib, c: 0 }, 'b'],
-    ['a sandbox that cannot be measured is stopped first', { a: 30 * gib, b: Number.POSITIVE_INFINITY }, 'b'],
-    ['none is stopped if none grew by a tenth of the reserve', { a: 0.4 * gib, b: -gib }, undefined],
-    ['none is stopped if none runs', {}, undefined],
-  ])('%s', (_name, growths, chosen) => {
-    const sandboxes = Object.entries(growths).map(([id, growth]) => ({ id, growth }));
-    expect(chooseVictim(sandboxes, 5 * gib)?.id).toBe(chosen);
+    ['may use all that the disk lost', last, disk(90 * gib), 18 * gib],
+    ['uses no less than before', last, disk(110 * gib), 8 * gib],
+    ['may use anything when the disk cannot be sampled', last, undefined, Number.POSITIVE_INFINITY],
+    ['is not estimated when its size is known', known, disk(90 * gib), undefined],
+    ['is not estimated when the engine failed', { ...last, missed: 'failed' as const }, disk(0), undefined],
+  ])('%s', (_name, one, sample, expected) => {
+    expect(mostBytes(one, sample)).toBe(expected);
+  });
+});
+
+describe('[N5] below the reserve', () => {
+  const none = undefined;
+  it.each([
+    ['the sandbox that grew most is stopped', { a: [gib, 0], b: [3 * gib, 0], c: [0, 0] }, 4 * gib, 'b'],
+    ['one that cannot be judged is stopped first', { a: [30 * gib, 0], b: [none, none] }, 4 * gib, 'b'],
+    ['one that is not measured in time counts what it wrote', { a: [gib, 0], b: [none, 0] }, gib, 'a'],
+    ['none is stopped if none grew by a tenth of it', { a: [0.4 * gib, 0], b: [-gib, 0] }, 0.4 * gib, none],
+    ['none is stopped if none runs', {}, 4 * gib, none],
+    [
+      'one that hides what it writes is stopped before one that grew a little',
+      { innocent: [0.6 * gib, 0.7 * gib], attacker: [0, 4 * gib] },
+      4 * gib,
+      'attacker',
+    ],
+    [
+      'one that removes what it writes is not suspected while sizes explain the loss',
+      { builder: [0.1 * gib, 90 * gib], greedy: [3 * gib, 3 * gib] },
+      4 * gib,
+      'greedy',
+    ],
+  ] as const)('%s', (_name, figures, lost, chosen) => {
+    const sandboxes = Object.entries(figures).map(([id, [growth, written]]) => ({ id, growth, written }));
+    expect(chooseVictim(sandboxes, { reserve: 5 * gib, lost })?.id).toBe(chosen);
   });
 
   it.each([

@@ -28,13 +28,16 @@ export interface DiskTimes {
 
 export const usualDiskTimes: DiskTimes = { sampleMs: 1000, periodMs: 60_000, deadlineMs: 60_000 };
 
-/** The last measurement of a container, with the free space at that time. */
+/** The last measurement of a container. */
 export interface LastSize {
+  /** Of the last measurement that succeeded, with the free space at that time. */
   readonly bytes: number;
-  readonly atMs: number;
-  readonly tookMs: number;
   /** Absent: the disk cannot be sampled. */
   readonly freeBytes?: number;
+  readonly atMs: number;
+  readonly tookMs: number;
+  /** The last measurement did not succeed: it exceeded its deadline (`late`), or failed. */
+  readonly missed?: 'late' | 'failed';
 }
 
 const gibibyte = 2 ** 30;
@@ -46,9 +49,9 @@ const reserveSteps = 10;
 const idleBytes = 2 ** 20;
 /** An idle disk is measured after this many periods: one process may have written what another one removed. */
 const idlePeriods = 10;
-/** Minimum pause between two measurements of a container, as a multiple of their duration. */
+/** Minimum pause between two measurements of a container, as a multiple of their duration. Urgent: it may have reached its limit. */
 const restFactor = 10;
-const urgentRestFactor = 2;
+const urgentRestFactor = 1;
 const leastStepBytes = 16 * 2 ** 20;
 const limitSteps = 64;
 
@@ -76,15 +79,28 @@ export function isDue(
   const ageMs = nowMs - last.atMs;
   if (sample === undefined || last.freeBytes === undefined)
     return ageMs >= Math.max(periodMs, restFactor * last.tookMs);
+  if (last.missed !== undefined) return ageMs >= Math.max(periodMs, urgentRestFactor * last.tookMs);
+  const lost = last.freeBytes - sample.free.bytes;
   const isScarce = scarceResource(sample, 2) !== undefined;
-  if (ageMs < (isScarce ? urgentRestFactor : restFactor) * last.tookMs) return false;
+  const isUrgent =
+    lost >= Math.max(limitBytes - last.bytes, leastStep(limitBytes)) ||
+    (isScarce && lost >= reserveStep(reserveOf(sample, 'bytes')));
+  if (isUrgent) return ageMs >= urgentRestFactor * last.tookMs;
+  if (ageMs < restFactor * last.tookMs) return false;
   // The limit was lowered since.
   if (last.bytes > limitBytes) return true;
-  const lost = last.freeBytes - sample.free.bytes;
-  if (lost >= Math.max(limitBytes - last.bytes, leastStep(limitBytes))) return true;
-  if (isScarce && lost >= reserveStep(reserveOf(sample, 'bytes'))) return true;
   const isIdle = Math.abs(lost) < idleBytes;
   return ageMs >= (isIdle ? idlePeriods : 1) * periodMs;
+}
+
+/**
+ * The most that a container can use whose measurement exceeded its deadline: all that the disk lost since the last one that succeeded.
+ * Undefined: its size is known.
+ */
+export function mostBytes(last: LastSize | undefined, sample: DiskSample | undefined): number | undefined {
+  if (last?.missed !== 'late') return undefined;
+  if (sample === undefined || last.freeBytes === undefined) return Number.POSITIVE_INFINITY;
+  return last.bytes + Math.max(0, last.freeBytes - sample.free.bytes);
 }
 
 const leastStep = (limitBytes: number): number => Math.max(leastStepBytes, limitBytes / limitSteps);
@@ -92,17 +108,41 @@ const leastStep = (limitBytes: number): number => Math.max(leastStepBytes, limit
 /** A running sandbox with all of its containers. */
 export interface Growth<Id> {
   readonly id: Id;
-  /** Since its start, or since this daemon adopted it. Infinite: its size cannot be measured. */
-  readonly growth: number;
+  /** Growth of its measured size since its mark. Undefined: it was not measured in time. */
+  readonly growth: number | undefined;
+  /** Bytes that it wrote since its mark, also to files that no measurement finds. Undefined: not known. */
+  readonly written: number | undefined;
+}
+
+export interface Victim<Id> {
+  readonly id: Id;
+  /** The sandbox wrote most of what no measured size explains. */
+  readonly isByWrites: boolean;
 }
 
 /**
- * The sandbox to stop when less than the reserve is left: the one that grew most. Undefined: none of them grew by a tenth of the reserve,
- * so another program fills the disk.
+ * The sandbox to stop when less than the reserve is left: the one that grew most. If the measured sizes explain less than half of what the
+ * disk lost, the one that wrote most on top of its growth. Undefined: none of them has a tenth of the reserve, so another program fills
+ * the disk. `lost`: what the disk lost since the marks.
  */
-export function chooseVictim<Id>(sandboxes: readonly Growth<Id>[], reserve: number): Growth<Id> | undefined {
-  const [most] = [...sandboxes].sort((a, b) => b.growth - a.growth);
-  return most !== undefined && most.growth >= reserveStep(reserve) ? most : undefined;
+export function chooseVictim<Id>(
+  sandboxes: readonly Growth<Id>[],
+  { reserve, lost }: { readonly reserve: number; readonly lost: number },
+): Victim<Id> | undefined {
+  const grew = ({ growth, written }: Growth<Id>): number => growth ?? written ?? Number.POSITIVE_INFINITY;
+  const hid = ({ growth = 0, written = 0 }: Growth<Id>): number => written - Math.max(0, growth);
+  const explained = sandboxes.reduce((sum, sandbox) => sum + Math.max(0, grew(sandbox)), 0);
+  if (lost > 2 * explained) {
+    const suspect = greatest(sandboxes, hid, reserveStep(reserve));
+    if (suspect !== undefined) return { id: suspect.id, isByWrites: true };
+  }
+  const most = greatest(sandboxes, grew, reserveStep(reserve));
+  return most === undefined ? undefined : { id: most.id, isByWrites: false };
+}
+
+function greatest<T>(items: readonly T[], of: (item: T) => number, least: number): T | undefined {
+  const [first] = [...items].sort((a, b) => of(b) - of(a));
+  return first !== undefined && of(first) >= least ? first : undefined;
 }
 
 /**

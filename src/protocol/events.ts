@@ -86,6 +86,8 @@ export const eventSchema = z.discriminatedUnion('type', [
     used: z.number(),
     /** Free on the engine's disk, for the reserve. */
     free: z.number().optional(),
+    /** `used` is not measured: it may use as much (`limit`), or wrote as much (`reserve`). */
+    estimated: z.boolean().optional(),
     service: z.string().optional(),
   }),
   /** A decision of the gate. Many alike become one: `skipped` is how many were not told since the last of this sandbox. */

@@ -21,11 +21,24 @@ export function fixedDifferences(before: Spec, now: Spec, isDiskLive: boolean): 
   return specDifferences(...compared).filter((field) => !live.test(field));
 }
 
-export const differsInDisk = (before: Spec, now: Spec): boolean => before.limits?.disk !== now.limits?.disk;
+/** Also in the limit of a service. */
+export const differsInDisk = (before: Spec, now: Spec): boolean =>
+  specDifferences(before, now).length > specDifferences(withoutDisk(before), withoutDisk(now)).length;
 
-function withoutDisk({ limits = {}, ...spec }: Spec): Spec {
-  const { disk: _, ...rest } = limits;
-  return { ...spec, limits: rest };
+function withoutDisk(spec: Spec): Spec {
+  const { required_services: required = [], optional_services: optional = [] } = spec;
+  return {
+    ...withoutLimit(spec),
+    required_services: required.map(withoutLimit),
+    optional_services: optional.map(withoutLimit),
+  };
+}
+
+function withoutLimit<T extends { readonly limits?: { readonly disk?: number | undefined } | undefined }>(
+  limited: T,
+): T {
+  const { disk: _, ...limits } = limited.limits ?? {};
+  return { ...limited, limits };
 }
 
 /** With no fixed difference between the two. Ports first: they are what may fail. */
@@ -54,7 +67,7 @@ export async function adoptSpec(
   if (!isReady) ports.closeAll();
   const { name } = record.spec;
   keeper.note({ spec: { ...spec, ...(name === undefined ? {} : { name }) } });
-  if (differsInDisk(record.spec, spec)) keeper.note(withDisk(record, spec));
+  if (record.spec.limits?.disk !== spec.limits?.disk) keeper.note(withDisk(record, spec));
   if (differences.some((field) => field.startsWith('egress'))) await net.replace(egressAfter(record, spec));
   parts.timesChanged();
 }

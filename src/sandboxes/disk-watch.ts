@@ -2,30 +2,24 @@
  * Watches the disk that sandboxes write to, from outside. While a sandbox runs, `DiskWatch` samples the free space every second, measures
  * containers when `policy/disk-limit.ts` asks for it, and notifies a sandbox that exceeds its limit or must stop for the reserve.
  *
- * It runs one measurement at a time, and no exec waits for one. It never stops or removes anything itself.
+ * The reserve is checked at each sample, whatever measurements are under way. No command waits for a measurement of the watch. It never
+ * stops or removes anything itself.
  */
 
 import { statfs } from 'node:fs/promises';
-import type { FolderUse } from '../lib/folder-use.ts';
 import { isLocalType } from '../lib/local-disk.ts';
 import { Slots } from '../lib/slots.ts';
-import {
-  chooseVictim,
-  type DiskResource,
-  type DiskSample,
-  type DiskTimes,
-  isDue,
-  isReserveBreached,
-  type LastSize,
-  reserveOf,
-  scarceResource,
-} from '../policy/disk-limit.ts';
-import type { BoxEngine } from './ports.ts';
+import { type DiskSample, type DiskTimes, isDue, mostBytes } from '../policy/disk-limit.ts';
+import { DiskReserve } from './disk-reserve.ts';
+import { type DiskEntry, DiskSizes, lastOf } from './disk-sizes.ts';
+import type { BoxEngine, DiskUse } from './ports.ts';
 import type { DiskOver } from './records.ts';
 
 export interface WatchedContainer {
   readonly boxId: string;
   readonly limitBytes: number;
+  /** Replaces the limit: it may grow by this since the first measurement of its run. */
+  readonly roomBytes?: number;
   /** Absent: the sandbox's own container. */
   readonly service?: string;
   /** The container runs for the first time, so it was empty when it was created. */
@@ -37,80 +31,84 @@ export interface WatchedContainer {
 export interface WatchedSandbox {
   /** The sandbox runs or is starting. */
   readonly isActive: boolean;
-  /** Containers that may write now. */
+  /** Containers that may write now, or when the sandbox is no longer paused. */
   readonly containers: readonly WatchedContainer[];
   readonly exceed: (over: DiskOver) => Promise<void>;
 }
 
 export interface DiskWatchParts {
-  readonly engine: Pick<BoxEngine, 'diskFolder' | 'diskHold' | 'diskUse'>;
+  readonly engine: Pick<BoxEngine, 'diskFolder' | 'diskHold' | 'diskUse' | 'diskWritten'>;
   readonly times: DiskTimes;
   readonly sandboxes: () => readonly WatchedSandbox[];
   readonly report: (what: string, error: unknown) => void;
+  /** Absent: `statfs` of the engine's folder. */
+  readonly sample?: () => Promise<DiskSample | undefined>;
 }
 
 /** The part of `DiskWatch` that a sandbox calls. */
 export interface DiskMeter {
   /** A sandbox starts: begin to sample, unless that is under way. */
   wake(): void;
-  /** Measures a container, after measurements that were requested before. */
-  measure(boxId: string): Promise<FolderUse>;
+  /** Measures a container now. */
+  measure(boxId: string): Promise<DiskUse>;
   /** The last measurement of a running container. */
   known(boxId: string): { readonly bytes: number; readonly at: Date } | undefined;
   /** Undefined: the engine's disk is not on this machine. */
   sample(): Promise<DiskSample | undefined>;
 }
 
-interface Entry {
-  readonly run: string;
-  last?: LastSize;
-  at?: Date;
-  /** The first measurement of this run; growth counts from here. */
-  mark: Partial<Record<DiskResource, number>>;
-  size: Partial<Record<DiskResource, number>>;
-  isComplete: boolean;
-  /** The kernel limits everything that the container can write to. */
-  isHeld?: boolean;
-}
+/** Measurements of the watch at a time. */
+const atOnce = 2;
 
 export class DiskWatch implements DiskMeter {
   readonly #parts: DiskWatchParts;
-  readonly #entries = new Map<string, Entry>();
-  readonly #turn = new Slots(1);
+  readonly #sizes: DiskSizes;
+  readonly #reserve: DiskReserve;
+  readonly #slots = new Slots(atOnce);
+  readonly #deadlines = new Set<AbortController>();
+  #isClosed = false;
   #timer: NodeJS.Timeout | undefined;
-  #work: Promise<void> | undefined;
-  /** The free space when a sandbox was last stopped for the reserve. */
-  #lowest: Partial<Record<DiskResource, number>> = {};
   /** The previous sample. */
   #before: DiskSample | undefined;
-  /** A sandbox is being stopped for the reserve, and may still write. */
-  #isStopping = false;
-  #closed = false;
 
   constructor(parts: DiskWatchParts) {
     this.#parts = parts;
+    const { engine, report } = parts;
+    const sample = () => this.sample();
+    this.#sizes = new DiskSizes({ engine, report, sample });
+    this.#reserve = new DiskReserve({
+      sizes: this.#sizes,
+      sample,
+      report,
+      within: (ms) => this.#within(ms),
+      isClosed: () => this.#isClosed,
+      exceed: (sandbox, over) => this.#exceed(sandbox, over),
+    });
   }
 
   wake(): void {
-    if (this.#closed || this.#timer !== undefined) return;
+    if (this.#isClosed || this.#timer !== undefined) return;
     this.#next(0);
   }
 
+  /** Aborts measurements. */
   close(): void {
-    this.#closed = true;
+    this.#isClosed = true;
     clearTimeout(this.#timer);
+    for (const deadline of this.#deadlines) deadline.abort();
   }
 
   known(boxId: string): { readonly bytes: number; readonly at: Date } | undefined {
-    const { last, at } = this.#entries.get(boxId) ?? {};
+    const { last, at } = this.#sizes.get(boxId) ?? {};
     return last === undefined || at === undefined ? undefined : { bytes: last.bytes, at };
   }
 
-  async measure(boxId: string): Promise<FolderUse> {
-    return await this.#measure(boxId, 'bytes');
+  async measure(boxId: string): Promise<DiskUse> {
+    return await this.#sizes.measure(boxId, 'bytes', this.#within(this.#parts.times.deadlineMs));
   }
 
   async sample(): Promise<DiskSample | undefined> {
+    if (this.#parts.sample !== undefined) return await this.#parts.sample();
     const folder = await this.#parts.engine.diskFolder();
     if (folder === undefined) return undefined;
     const { type, bsize, bavail, blocks, ffree, files } = await statfs(folder);
@@ -121,6 +119,18 @@ export class DiskWatch implements DiskMeter {
     };
   }
 
+  /** Held until it fires: garbage collection may take a signal of `AbortSignal.any` whose source is a timeout. */
+  #within(ms: number): AbortSignal {
+    const deadline = new AbortController();
+    if (this.#isClosed) deadline.abort();
+    this.#deadlines.add(deadline);
+    setTimeout(() => {
+      this.#deadlines.delete(deadline);
+      deadline.abort();
+    }, ms).unref();
+    return deadline.signal;
+  }
+
   #next(afterMs: number): void {
     this.#timer = setTimeout(() => void this.#tick(), afterMs);
     this.#timer.unref();
@@ -129,10 +139,12 @@ export class DiskWatch implements DiskMeter {
   /** Never rejects. */
   async #tick(): Promise<void> {
     const { sandboxes, times } = this.#parts;
-    const watched = sandboxes();
-    if (watched.every(({ isActive }) => !isActive)) {
-      this.#entries.clear();
-      this.#lowest = {};
+    const all = sandboxes();
+    const watched = all.filter(({ isActive }) => isActive);
+    const containers = all.flatMap((sandbox) => sandbox.containers);
+    if (watched.length === 0) {
+      this.#sizes.track(containers, undefined);
+      this.#reserve.reset();
       this.#before = undefined;
       this.#timer = undefined;
       return;
@@ -140,171 +152,93 @@ export class DiskWatch implements DiskMeter {
     let pauseMs = times.sampleMs;
     try {
       const sample = await this.sample();
-      this.#track(watched);
+      this.#sizes.track(containers, this.#before);
+      if (sample !== undefined) this.#reserve.check(watched, sample, this.#before);
       this.#before = sample;
-      this.#work ??= this.#check(watched, sample).finally(() => {
-        this.#work = undefined;
-      });
+      this.#checkLimits(watched, sample);
     } catch (error) {
       pauseMs = times.periodMs;
       this.#parts.report('sample the disk', error);
     }
-    if (!this.#closed) this.#next(pauseMs);
+    if (!this.#isClosed) this.#next(pauseMs);
   }
 
-  /** Adds entries for new runs and drops those of containers that no longer run. */
-  #track(watched: readonly WatchedSandbox[]): void {
-    const present = new Set<string>();
-    for (const { boxId, isFresh, run } of watched.flatMap(({ containers }) => containers)) {
-      present.add(boxId);
-      if (this.#entries.get(boxId)?.run === run) continue;
-      const entry: Entry = { run, mark: {}, size: {}, isComplete: true };
-      if (isFresh) entry.mark.bytes = 0;
-      // The container did not exist at the previous sample, so the disk has lost what it wrote. Otherwise it is measured.
-      if (isFresh && this.#before !== undefined) entry.last = lastOf(0, 0, this.#before);
-      this.#entries.set(boxId, entry);
+  #checkLimits(watched: readonly WatchedSandbox[], sample: DiskSample | undefined): void {
+    const facts = { nowMs: performance.now(), sample, periodMs: this.#parts.times.periodMs };
+    for (const sandbox of watched) {
+      for (const container of sandbox.containers) {
+        const entry = this.#sizes.get(container.boxId);
+        if (entry === undefined || entry.isChecking || entry.isOver) continue;
+        const limit = limitOf(container, entry);
+        const most = mostBytes(entry.last, sample);
+        if (most !== undefined && most > limit) this.#overLimit(sandbox, container, { limit, most });
+        else if (isDue(entry.last, limit, facts)) void this.#check(sandbox, container, entry);
+      }
     }
-    for (const boxId of this.#entries.keys()) if (!present.has(boxId)) this.#entries.delete(boxId);
   }
 
   /** Never rejects. */
-  async #check(watched: readonly WatchedSandbox[], sample: DiskSample | undefined): Promise<void> {
-    const { periodMs } = this.#parts.times;
-    for (const sandbox of watched) {
-      for (const container of sandbox.containers) {
-        const last = this.#entries.get(container.boxId)?.last;
-        const facts = { nowMs: performance.now(), sample, periodMs };
-        if (isDue(last, container.limitBytes, facts)) await this.#checkLimit(sandbox, container);
-      }
-    }
-    if (sample !== undefined) await this.#checkReserve(watched, sample);
-  }
-
-  async #checkLimit(
-    sandbox: WatchedSandbox,
-    { boxId, limitBytes, service }: WatchedContainer,
-  ): Promise<void> {
+  async #check(sandbox: WatchedSandbox, container: WatchedContainer, entry: DiskEntry): Promise<void> {
+    const { boxId } = container;
+    entry.isChecking = true;
     try {
-      if (await this.#isHeld(boxId)) return;
-      const { amount } = await this.#measure(boxId, 'bytes');
-      if (amount <= limitBytes) return;
-      void this.#exceed(sandbox, {
-        rule: 'limit',
-        of: 'bytes',
-        limit: limitBytes,
-        used: amount,
-        ...(service === undefined ? {} : { service }),
-      });
+      await this.#slots.run(() => this.#checkLimit(sandbox, container, entry));
     } catch (error) {
-      this.#parts.report(`measure the disk usage of ${boxId}`, error);
+      if (!this.#isClosed) this.#parts.report(`measure the disk usage of ${boxId}`, error);
+    } finally {
+      entry.isChecking = false;
     }
   }
 
-  /** A container that the kernel limits is measured only when the disk itself runs low. */
-  async #isHeld(boxId: string): Promise<boolean> {
-    const entry = this.#entries.get(boxId);
-    if (entry === undefined) return false;
-    if (entry.isHeld === undefined) {
-      const { rootBytes, hasVolumes } = await this.#parts.engine.diskHold(boxId);
-      entry.isHeld = rootBytes !== undefined && !hasVolumes;
+  async #checkLimit(sandbox: WatchedSandbox, container: WatchedContainer, entry: DiskEntry): Promise<void> {
+    const { boxId } = container;
+    // The run may have ended while it waited for its turn.
+    if (this.#isClosed || this.#sizes.get(boxId) !== entry) return;
+    const beganMs = performance.now();
+    const signal = this.#within(this.#parts.times.deadlineMs);
+    const sample = await this.sample();
+    try {
+      if (await this.#isHeld(boxId, entry, sample)) return;
+      await this.#sizes.markWritten(boxId, signal);
+      const { amount } = await this.#sizes.measure(boxId, 'bytes', signal);
+      const limit = limitOf(container, entry);
+      if (amount > limit) this.#overLimit(sandbox, container, { limit, used: amount });
+    } catch (error) {
+      if (this.#isClosed) return;
+      // It counts as measured, so that it is not repeated every second. The next sample compares what it may have written.
+      this.#sizes.missed(boxId, signal.aborted ? 'late' : 'failed', beganMs, sample);
+      throw error;
     }
-    if (entry.isHeld) entry.last = lastOf(entry.last?.bytes ?? 0, 0, await this.sample());
-    return entry.isHeld;
   }
 
-  async #measure(boxId: string, of: DiskResource): Promise<FolderUse> {
-    const { engine, times } = this.#parts;
-    return await this.#turn.run(async () => {
-      const beganMs = performance.now();
-      // Before the walk: data written during the walk must count for the next decision.
-      const sample = await this.sample();
-      const entry = this.#entries.get(boxId);
-      try {
-        const use = await engine.diskUse(boxId, { of, signal: AbortSignal.timeout(times.deadlineMs) });
-        if (entry === undefined) return use;
-        entry.size[of] = use.amount;
-        entry.mark[of] ??= use.amount;
-        entry.isComplete = use.isComplete;
-        if (of === 'bytes') {
-          entry.last = lastOf(use.amount, performance.now() - beganMs, sample);
-          entry.at = new Date();
-        }
-        return use;
-      } catch (error) {
-        // The entry counts as measured, so that a failing measurement is not repeated every second.
-        if (entry !== undefined) {
-          entry.isComplete = false;
-          entry.last = lastOf(entry.last?.bytes ?? 0, performance.now() - beganMs, sample);
-        }
-        throw error;
-      }
+  #overLimit(
+    sandbox: WatchedSandbox,
+    { boxId, service }: WatchedContainer,
+    { limit, used, most }: { readonly limit: number; readonly used?: number; readonly most?: number },
+  ): void {
+    const entry = this.#sizes.get(boxId);
+    if (entry !== undefined) entry.isOver = true;
+    const over: DiskOver = {
+      rule: 'limit',
+      of: 'bytes',
+      limit,
+      used: used ?? (most === undefined || most === Number.POSITIVE_INFINITY ? limit : most),
+      ...(used === undefined ? { estimated: true } : {}),
+      ...(service === undefined ? {} : { service }),
+    };
+    void this.#exceed(sandbox, over).finally(() => {
+      if (entry !== undefined) entry.isOver = false;
     });
   }
 
-  async #checkReserve(watched: readonly WatchedSandbox[], sample: DiskSample): Promise<void> {
-    const soon = scarceResource(sample, 2);
-    if (soon === undefined) this.#lowest = {};
-    // The first count is the mark for the growth.
-    if (soon === 'files') await this.#measureAll(watched, 'files', ({ size }) => size.files === undefined);
-    const scarce = scarceResource(sample);
-    if (scarce === undefined || this.#isStopping) return;
-    const reserve = reserveOf(sample, scarce);
-    const free = sample.free[scarce];
-    if (!isReserveBreached(free, reserve, this.#lowest[scarce])) return;
-    this.#lowest[scarce] = free;
-    await this.#measureAll(watched, scarce, () => true);
-    const growths = watched.map((sandbox) => ({ id: sandbox, growth: this.#growthOf(sandbox, scarce) }));
-    const victim = chooseVictim(growths, reserve);
-    if (victim === undefined) {
-      const why = new Error(`${free} ${scarce} are free, less than the reserve of ${Math.round(reserve)}`);
-      this.#parts.report('find a sandbox that fills the disk', why);
-      return;
+  /** A container that the kernel limits is measured only when the disk itself runs low. */
+  async #isHeld(boxId: string, entry: DiskEntry, sample: DiskSample | undefined): Promise<boolean> {
+    if (entry.isHeld === undefined) {
+      const hold = await this.#parts.engine.diskHold(boxId);
+      entry.isHeld = hold?.rootBytes !== undefined && !hold.hasVolumes;
     }
-    this.#resetMarks(scarce);
-    const used = this.#sizeOf(victim.id, scarce);
-    this.#isStopping = true;
-    const over: DiskOver = { rule: 'reserve', of: scarce, limit: Math.round(reserve), used, free };
-    void this.#exceed(victim.id, over).finally(() => this.#stopped(scarce));
-  }
-
-  /** What the victim wrote until it ended is not held against others. */
-  async #stopped(scarce: DiskResource): Promise<void> {
-    const sample = await this.sample().catch(() => undefined);
-    if (sample !== undefined) this.#lowest[scarce] = sample.free[scarce];
-    this.#isStopping = false;
-  }
-
-  async #measureAll(
-    watched: readonly WatchedSandbox[],
-    of: DiskResource,
-    isWanted: (entry: Entry) => boolean,
-  ): Promise<void> {
-    for (const { boxId } of watched.flatMap(({ containers }) => containers)) {
-      const entry = this.#entries.get(boxId);
-      if (entry === undefined || !isWanted(entry)) continue;
-      await this.#measure(boxId, of).catch((error: unknown) => {
-        this.#parts.report(`measure the disk usage of ${boxId}`, error);
-      });
-    }
-  }
-
-  #sizeOf({ containers }: WatchedSandbox, of: DiskResource): number {
-    return containers.reduce((sum, { boxId }) => sum + (this.#entries.get(boxId)?.size[of] ?? 0), 0);
-  }
-
-  /** Infinite if a container cannot be measured. */
-  #growthOf(sandbox: WatchedSandbox, of: DiskResource): number {
-    const entries = sandbox.containers.flatMap(({ boxId }) => this.#entries.get(boxId) ?? []);
-    if (entries.some(({ isComplete }) => !isComplete)) return Number.POSITIVE_INFINITY;
-    return entries.reduce((sum, { size, mark }) => sum + (size[of] ?? 0) - (mark[of] ?? 0), 0);
-  }
-
-  /** Growth counts from the present sizes on. */
-  #resetMarks(of: DiskResource): void {
-    for (const { mark, size } of this.#entries.values()) {
-      const now = size[of];
-      if (now !== undefined) mark[of] = now;
-    }
+    if (entry.isHeld) entry.last = lastOf(entry.last?.bytes ?? 0, 0, sample);
+    return entry.isHeld;
   }
 
   /** Never rejects. */
@@ -315,11 +249,6 @@ export class DiskWatch implements DiskMeter {
   }
 }
 
-function lastOf(bytes: number, tookMs: number, sample: DiskSample | undefined): LastSize {
-  return {
-    bytes,
-    tookMs,
-    atMs: performance.now(),
-    ...(sample === undefined ? {} : { freeBytes: sample.free.bytes }),
-  };
+function limitOf({ limitBytes, roomBytes }: WatchedContainer, { first }: DiskEntry): number {
+  return roomBytes === undefined ? limitBytes : (first ?? 0) + roomBytes;
 }

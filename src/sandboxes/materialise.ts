@@ -13,6 +13,7 @@ import { label, ownedLabels } from '../protocol/labels.ts';
 import type { BoxLink } from './box-link.ts';
 import { type BoxServices, networkOf } from './box-services.ts';
 import { putCopy } from './copy-in.ts';
+import { diskNote } from './disk-note.ts';
 import { touchWorktree } from './git-worktree-look.ts';
 import { makeShadows, provideShadows } from './make-shadows.ts';
 import { PinnedSources } from './pinned-sources.ts';
@@ -99,7 +100,8 @@ async function make(
   // An engine looks for the sources when it makes the box, and again when it starts it.
   await provideStubs(world, work);
   // Not cancelled half-way: a create whose answer is not awaited would leave a box that nobody knows.
-  const boxId = await engine.create(boxOf(work.record(), world.owner, { image: personal, porterVolume }));
+  const request = boxOf(work.record(), world.owner, { image: personal, porterVolume });
+  const boxId = await engine.create(request, undefined, diskNote(world, work.record()));
   saga.onFailure('the container', () => engine.remove(boxId));
   checkpoint('create.container');
   note({ containerId: boxId, isFilled: false });

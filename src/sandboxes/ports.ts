@@ -54,6 +54,14 @@ export interface DiskHold {
   readonly hasVolumes: boolean;
 }
 
+/** The engine refused an exact limit just now, so this box is watched. */
+export type DiskNote = (reason: string) => void;
+
+export interface DiskUse extends FolderUse {
+  /** Deleted files that are still open count. */
+  readonly hasDeleted: boolean;
+}
+
 export interface DiskUseOptions {
   readonly of: 'bytes' | 'files';
   readonly signal?: AbortSignal;
@@ -92,7 +100,7 @@ export interface BoxEngine {
    * were created longer than `helpersOlderThanMs` ago and never started. Called once, before anything is made. Returns how many.
    */
   sweep(helpersOlderThanMs: number): Promise<number>;
-  create(box: BoxRequest, signal?: AbortSignal): Promise<string>;
+  create(box: BoxRequest, signal?: AbortSignal, note?: DiskNote): Promise<string>;
   /** Before its first start. */
   attach(id: string, signal?: AbortSignal): Promise<BoxDoor>;
   /** Before any start. Undefined: this engine cannot, because the box has run before; then `openRelay` is the way in. */
@@ -120,9 +128,15 @@ export interface BoxEngine {
   remove(id: string): Promise<void>;
   /** A folder of this machine on the disk that boxes write to. Undefined: the disk is not on this machine. */
   diskFolder(): Promise<string | undefined>;
-  diskHold(id: string): Promise<DiskHold>;
+  /** Undefined: there is no such box. */
+  diskHold(id: string): Promise<DiskHold | undefined>;
   /** Disk usage of its root and volumes, running or not; walks all files. 0 for a missing box. */
-  diskUse(id: string, options: DiskUseOptions): Promise<FolderUse>;
+  diskUse(id: string, options: DiskUseOptions): Promise<DiskUse>;
+  /**
+   * Bytes that its processes wrote to disks since they started, also to binds and to files that were removed. Costs no walk. Undefined: not
+   * known.
+   */
+  diskWritten(id: string, signal?: AbortSignal): Promise<number | undefined>;
   /** Those of this owner, and the ones with porter, which users share. */
   volumes(owner: string): Promise<readonly KnownVolume[]>;
   /** False: something uses it. One that is not there is no error. */

@@ -19,6 +19,11 @@ export interface DiskOver {
   readonly used: number;
   /** Free on the engine's disk, for the reserve. */
   readonly free?: number;
+  /**
+   * Nothing measured `used`. For the limit: a measurement exceeded its deadline, and this is the most that it may use. For the reserve:
+   * measured sizes do not explain what the disk lost, and the sandbox wrote this much.
+   */
+  readonly estimated?: boolean;
   /** The service over its limit; absent: the sandbox itself. */
   readonly service?: string;
 }

@@ -21,21 +21,30 @@ import type { SandboxRecord } from './records.ts';
 const cleanUpRoomBytes = 256 * 2 ** 20;
 /** `verify` waits this long for a measurement. */
 const patienceMs = 10_000;
+const keepsOwn = 'has the limits.disk of its spec, which `start --disk` does not change';
 const writes: ReadonlySet<SandboxState> = new Set(['PENDING', 'READY']);
 
 export const diskLimitOf = ({ diskBytes, plan }: Pick<SandboxRecord, 'diskBytes' | 'plan'>): number =>
   diskBytes ?? plan.limits.diskBytes;
 
+/** Services with a limit of their own, which `start` does not change. */
+const ownLimitsOf = ({ spec }: Pick<SandboxRecord, 'spec'>): readonly string[] =>
+  wantedServices(spec).flatMap(({ name, limits }) => (limits?.disk === undefined ? [] : [name]));
+
+const errorOf = (record: SandboxRecord): SallyportError =>
+  diskError({ ...record, limitBytes: diskLimitOf(record), ownLimits: ownLimitsOf(record) });
+
 /** Undefined: the sandbox was not stopped for its disk usage, or runs for clean-up. */
 export function diskErrorOf(record: SandboxRecord): SallyportError | undefined {
-  if (record.overDisk === undefined || record.cleanUp !== undefined) return undefined;
-  return diskError({ ...record, limitBytes: diskLimitOf(record) });
+  return record.overDisk === undefined || record.cleanUp !== undefined ? undefined : errorOf(record);
 }
 
 export interface SandboxDiskParts {
   readonly keeper: RecordKeeper;
   readonly engine: Pick<BoxEngine, 'diskHold'>;
   readonly meter: DiskMeter;
+  readonly tell: (code: string, message: string) => void;
+  readonly report: (what: string, error: unknown) => void;
 }
 
 export class SandboxDisk {
@@ -68,37 +77,40 @@ export class SandboxDisk {
     return writes.has(this.#record.state);
   }
 
-  /** Containers that may write now. */
+  /** Containers that may write now, or when the sandbox is no longer paused. */
   get watched(): readonly WatchedContainer[] {
-    const { overDisk, cleanUp } = this.#record;
-    if (!this.isActive) return [];
+    const { state, overDisk, cleanUp } = this.#record;
+    if (!this.isActive && state !== 'PAUSED') return [];
     const all = this.#containers();
     if (cleanUp === undefined) return overDisk === undefined ? all : [];
-    // It starts above its limit, so only what it adds counts.
+    // It may start above its limit, so only what it adds counts.
     return all
       .filter(({ service }) => service === undefined)
-      .map((box) => ({
-        ...box,
-        limitBytes: Math.max(box.limitBytes, overDisk?.of === 'bytes' ? overDisk.used : 0) + cleanUpRoomBytes,
-      }));
+      .map((box) => ({ ...box, roomBytes: cleanUpRoomBytes }));
   }
 
   requireNoCleanUp(): void {
     if (this.#record.cleanUp !== undefined) throw cleanUpError(this.#record);
   }
 
-  /** Whether the limit can change without a new container. The kernel's limit is fixed when a container is created. */
-  async isLive(): Promise<boolean> {
+  /**
+   * Whether the limit can change without a new container. The kernel's limit is fixed when a container is created. `all`: also of services
+   * with a limit of their own.
+   */
+  async isLive({ all }: { readonly all: boolean }): Promise<boolean> {
+    const own = all ? [] : ownLimitsOf(this.#record);
     const holds = await Promise.all(
-      this.#containers().map(({ boxId }) => this.#parts.engine.diskHold(boxId)),
+      this.#containers()
+        .filter(({ service }) => service === undefined || !own.includes(service))
+        .map(({ boxId }) => this.#parts.engine.diskHold(boxId)),
     );
-    return holds.every(({ rootBytes }) => rootBytes === undefined);
+    return holds.every((hold) => hold?.rootBytes === undefined);
   }
 
   async change(diskBytes: number): Promise<void> {
     const { name, plan } = this.#record;
     decideLimits(profiles[plan.profile], { diskBytes });
-    if (!(await this.isLive()) && diskBytes !== diskLimitOf(this.#record)) {
+    if (!(await this.isLive({ all: false })) && diskBytes !== diskLimitOf(this.#record)) {
       throw new SallyportError(
         'engine_unsupported',
         `the disk limit of sandbox ${name} cannot be changed: the engine fixed it when the container was created`,
@@ -109,6 +121,8 @@ export class SandboxDisk {
       );
     }
     this.#parts.keeper.note({ diskBytes });
+    const own = ownLimitsOf(this.#record);
+    if (own.length > 0) this.#parts.tell('disk_limit_services', `${own.join(', ')} ${keepsOwn}`);
   }
 
   /**
@@ -121,20 +135,22 @@ export class SandboxDisk {
     if (overDisk === undefined) return;
     await this.requireWithinLimits();
     const sample = overDisk.rule === 'reserve' && !isAsked ? await meter.sample() : undefined;
-    if (sample !== undefined && scarceResource(sample) !== undefined)
-      throw diskError({ ...this.#record, limitBytes: diskLimitOf(this.#record) });
+    if (sample !== undefined && scarceResource(sample) !== undefined) throw errorOf(this.#record);
     keeper.note({ overDisk: undefined });
   }
 
-  /** Measures the sandbox and its services. */
+  /** Measures the sandbox and its services. What cannot be measured now is left to the watch. */
   async requireWithinLimits(): Promise<void> {
-    const { keeper, meter } = this.#parts;
+    const { keeper, meter, report } = this.#parts;
     for (const { boxId, limitBytes, service } of this.#containers()) {
-      const { amount } = await meter.measure(boxId);
-      if (amount <= limitBytes) continue;
+      const amount = await meter.measure(boxId).then(
+        (use) => use.amount,
+        (error: unknown) => report(`measure the disk usage of ${boxId}`, error),
+      );
+      if (amount === undefined || amount <= limitBytes) continue;
       const over = { rule: 'limit', of: 'bytes', limit: limitBytes, used: amount } as const;
       keeper.note({ overDisk: { ...over, ...(service === undefined ? {} : { service }) } });
-      throw diskError({ ...this.#record, limitBytes: diskLimitOf(this.#record) });
+      throw errorOf(this.#record);
     }
   }
 
@@ -163,8 +179,10 @@ export class SandboxDisk {
       name: service === undefined ? 'disk' : `disk of ${service}`,
       expected: `at most ${formatSize(limitBytes)}`,
     };
-    const { rootBytes, hasVolumes } = await engine.diskHold(boxId);
-    if (rootBytes !== undefined && !hasVolumes) {
+    const hold = await engine.diskHold(boxId);
+    if (hold === undefined)
+      return { ...row, found: 'nothing to limit: it has no container', status: 'unknown' };
+    if (hold.rootBytes !== undefined && !hold.hasVolumes) {
       const found = `exact: the kernel refuses more than ${formatSize(limitBytes)}${outside}`;
       return { ...row, found, status: 'ok' };
     }
@@ -189,7 +207,8 @@ export class SandboxDisk {
     const how = isSampled
       ? 'the free space is sampled every second'
       : "measured once a minute, because the engine's disk is not on this machine";
-    const found = `watched: ${formatSize(use.amount)} of ${formatSize(limitBytes)}, ${how}${outside}`;
+    const unseen = use.hasDeleted ? '' : '; deleted files that are still open are not counted';
+    const found = `watched: ${formatSize(use.amount)} of ${formatSize(limitBytes)}, ${how}${unseen}${outside}`;
     return { ...row, found, status: 'ok' };
   }
 
@@ -200,12 +219,12 @@ export class SandboxDisk {
   }
 
   #containers(): readonly WatchedContainer[] {
-    const { containerId, services = [], spec, diskBytes, stoppedAt } = this.#record;
+    const { containerId, services = [], spec, stoppedAt } = this.#record;
     const limitBytes = diskLimitOf(this.#record);
     const isFresh = this.#isNew && stoppedAt === undefined;
     const { run } = this;
     const own = new Map(wantedServices(spec).map(({ name, limits }) => [name, limits?.disk]));
-    const limitOf = (service: string): number => Math.max(own.get(service) ?? limitBytes, diskBytes ?? 0);
+    const limitOf = (service: string): number => own.get(service) ?? limitBytes;
     return [
       ...(containerId === undefined ? [] : [{ boxId: containerId, limitBytes, isFresh, run }]),
       ...services.flatMap(({ name, containerId: boxId }) =>

@@ -140,7 +140,13 @@ export class Sandbox {
     });
     this.#net = new SandboxNet(world, this.#keeper, this.#box);
     this.#meter = parts.disk;
-    this.#disk = new SandboxDisk({ keeper: this.#keeper, engine: world.engine, meter: parts.disk });
+    this.#disk = new SandboxDisk({
+      keeper: this.#keeper,
+      engine: world.engine,
+      meter: parts.disk,
+      tell: (code, message) => this.#box.tell(code, message),
+      report: world.report,
+    });
     this.#mounts = new MountGuard({
       record: () => this.record,
       running: () => this.#execs.running.length,
@@ -380,7 +386,7 @@ export class Sandbox {
   /** R4: whether the disk limit can change without a new container. */
   async canChangeDisk(): Promise<boolean> {
     this.#requireHere();
-    return await this.#disk.isLive();
+    return await this.#disk.isLive({ all: true });
   }
 
   /** Of ports that were bound with it. */

@@ -3,6 +3,7 @@
 import { checkCommand, serviceCapabilities, serviceLimits, type WantedService } from '../policy/services.ts';
 import type { ServiceRequest } from '../protocol/box.ts';
 import { label, ownedLabels } from '../protocol/labels.ts';
+import { diskNote } from './disk-note.ts';
 import type { SandboxRecord } from './records.ts';
 import { type HealthSubject, type HealthTimes, usualHealthTimes } from './service-health.ts';
 import type { SandboxWorld, Tell } from './world.ts';
@@ -13,16 +14,18 @@ const lastLines = 10;
 const shortestSecret = 4;
 
 export async function makeServiceContainer(
-  { services, images, owner }: SandboxWorld,
+  world: SandboxWorld,
   record: SandboxRecord,
   service: WantedService,
   { tell, signal }: { readonly tell: Tell; readonly signal: AbortSignal },
 ): Promise<{ readonly id: string; readonly capabilities: readonly string[] }> {
+  const { services, images, owner } = world;
   const image = await images.provide({ image: service.image }, { progress: tell, signal });
   signal.throwIfAborted();
   const capabilities = serviceCapabilities((await services.image(image.id, signal)).user);
   // Not cancelled half-way: a create whose answer is not awaited would leave a container that nobody knows.
-  const id = await services.create(serviceRequest(record, service, { image: image.id, capabilities, owner }));
+  const request = serviceRequest(record, service, { image: image.id, capabilities, owner });
+  const id = await services.create(request, diskNote(world, record));
   return { id, capabilities };
 }
 

@@ -194,6 +194,33 @@ when(asRoot, canMakeDisk('ext4')).describe('[N5] a limit of disk that is watched
     expect((await greedy.sh('echo again')).stdout).toBe('again\n');
   });
 
+  when(asRoot).it('counts files that are deleted and still open', async () => {
+    const { daemon, home } = await open();
+    const { client } = daemon;
+    const outside = await newProject({ 'read.me': '' });
+    await chown(outside, 1000, 1000);
+    const box = await makeSandbox(daemon, {
+      name: 'hider',
+      limits: { disk: '128m' },
+      mounts: [{ source: outside, target: '/outside', writable: true }],
+    });
+    const hidden = (path: string, mebibytes: number): string =>
+      `exec 3<>${path}; rm ${path}; head -c ${mebibytes}M /dev/zero >&3; sync /proc/self/fd/3`;
+    // On the host it does not count, and in memory neither.
+    await box.spawn(['bash', '-c', `${hidden('/outside/f', 150)}; ${forever}`], { background: true });
+    await box.spawn(['bash', '-c', `${hidden('/var/tmp/f', 40)}; ${forever}`], { background: true });
+    await until(async () => (await containerBytes(home, box)) >= 40 * mib);
+    expect((await rowOf(box))?.found).toMatch(/^watched: 4\d MiB of 128 MiB/);
+    const since = await sequenceOf(client);
+    await expect(box.exec(['bash', '-c', `${hidden('/var/tmp/f', 200)}; ${forever}`])).rejects.toMatchObject(
+      exceeded,
+    );
+    await untilStopped(client, since, box.id);
+    // They are gone with the processes.
+    await box.start();
+    expect((await rowOf(box))?.found).toMatch(/^watched: \S+ KiB of 128 MiB/);
+  });
+
   when(asRoot).it('is kept by the next daemon, also when this one dies before the stop', async () => {
     const { home, daemon } = await open({ SALLYPORT_CRASH_AT: 'disk.noted' });
     const signs = await newProject({ 'read.me': '' });
@@ -263,8 +290,17 @@ when(asRoot, canMakeDisk('ext4')).describe('[N5] a limit of disk that is watched
       await expect(over.start()).rejects.toMatchObject({
         ...exceeded,
         details: expect.objectContaining({ service: 'store' }),
+        advice: expect.stringContaining('limits.disk of the service store'),
       });
-      await over.start({ disk: '500m' });
+      // A limit of its own is not the sandbox's. It changes with the spec.
+      await expect(over.start({ disk: '500m' })).rejects.toMatchObject(exceeded);
+      const noted = (event: SandboxEvent) =>
+        event.type === 'sandbox.note' && event.code === 'disk_limit_services';
+      expect(await untilEvent(client, since, noted)).toMatchObject({ sandboxId: over.id });
+      const raised = { image, optional_services: [{ ...more, limits: { disk: '300m' } }] };
+      const body = { spec: { ...raised, name: 'greedy-service' }, reuse: true };
+      await client.json('POST', '/v1/sandboxes', { body, query: { wait: false } });
+      await over.start();
       expect((await over.sh('echo works')).stdout).toBe('works\n');
       await over.remove({ force: true });
 

@@ -9,7 +9,9 @@ import { existsSync } from 'node:fs';
 import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { totalmem } from 'node:os';
 import { join } from 'node:path';
-import { type FolderUse, folderUse } from '../../lib/folder-use.ts';
+import { deletedFilesUse } from '../../lib/deleted-files.ts';
+import { folderUse } from '../../lib/folder-use.ts';
+import { namespaceProcesses, writtenBytes } from '../../lib/namespace-processes.ts';
 import { type BoxRequest, hostPlacesOf } from '../../protocol/box.ts';
 import { SallyportError } from '../../protocol/errors.ts';
 import { label } from '../../protocol/labels.ts';
@@ -17,6 +19,8 @@ import type {
   BoxEngine,
   BoxHome,
   BoxState,
+  DiskHold,
+  DiskUse,
   DiskUseOptions,
   EngineFacts,
   KnownBox,
@@ -80,8 +84,9 @@ export function bubblewrapBoxEngine(parts: BubblewrapParts): BoxEngine {
     events: (owner, signal) => engine.events(owner, signal),
     remove: (id) => engine.remove(id),
     diskFolder: async () => parts.folder,
-    diskHold: async () => ({ hasVolumes: false }),
+    diskHold: (id) => engine.diskHold(id),
     diskUse: (id, options) => engine.diskUse(id, options),
+    diskWritten: (id) => engine.diskWritten(id),
     volumes: async () => [],
     removeVolume: async () => true,
   };
@@ -240,11 +245,29 @@ class BubblewrapEngine {
     return await boxStats(firstPid, cgroups.available ? box.limits.memoryBytes : totalmem());
   }
 
+  async diskHold(id: string): Promise<DiskHold | undefined> {
+    return (await this.#folders.find(id)) === undefined ? undefined : { hasVolumes: false };
+  }
+
   /** `root` holds everything that the box writes and keeps. A box that may keep nothing has none. */
-  async diskUse(id: string, options: DiskUseOptions): Promise<FolderUse> {
+  async diskUse(id: string, options: DiskUseOptions): Promise<DiskUse> {
     const root = this.#folders.pathOf(id, 'root');
-    if (!existsSync(root)) return { amount: 0, isComplete: true };
-    return await folderUse(root, options);
+    if (!existsSync(root)) return { amount: 0, isComplete: true, hasDeleted: true };
+    const named = await folderUse(root, options);
+    const firstPid = await this.#runningPid(id);
+    if (firstPid === undefined) return { ...named, hasDeleted: true };
+    const pids = await namespaceProcesses(firstPid);
+    if (pids === undefined) return { ...named, hasDeleted: false };
+    const { box } = await this.#folders.get(id);
+    const except = box.mounts.map(({ target }) => target);
+    const { amount, isComplete } = await deletedFilesUse({ pids, on: [root], except, ...options });
+    return { ...named, amount: named.amount + amount, hasDeleted: isComplete };
+  }
+
+  async diskWritten(id: string): Promise<number | undefined> {
+    const firstPid = await this.#runningPid(id);
+    const pids = firstPid === undefined ? undefined : await namespaceProcesses(firstPid);
+    return pids === undefined ? undefined : await writtenBytes(pids);
   }
 
   async *events(owner: string, signal: AbortSignal) {
@@ -273,9 +296,14 @@ class BubblewrapEngine {
     await (await this.#machineOnce()).cgroups.remove(id);
   }
 
-  async #requireRunning(id: string): Promise<number> {
+  async #runningPid(id: string): Promise<number | undefined> {
     const { firstPid } = await this.#status(id);
-    if (firstPid !== undefined && (await isOfBox(firstPid, id))) return firstPid;
+    return firstPid !== undefined && (await isOfBox(firstPid, id)) ? firstPid : undefined;
+  }
+
+  async #requireRunning(id: string): Promise<number> {
+    const firstPid = await this.#runningPid(id);
+    if (firstPid !== undefined) return firstPid;
     throw new SallyportError('engine_conflict', `box ${id} does not run`, {
       details: { box: id },
       advice: 'Start it first.',

@@ -5,7 +5,7 @@ import { isSallyportError, SallyportError } from '../../protocol/errors.ts';
 import { label } from '../../protocol/labels.ts';
 import type { BoxEngine, BoxStats, EngineFacts } from '../../sandboxes/ports.ts';
 import { boxBody, podmanTraits } from './box-body.ts';
-import { boxDiskHold, boxDiskUse } from './box-disk.ts';
+import { boxDiskHold, boxDiskUse, boxDiskWritten } from './box-disk.ts';
 import { boxEvents } from './box-events.ts';
 import { boxLabels, boxState, knownBox } from './box-state.ts';
 import { boxStats } from './box-stats.ts';
@@ -59,12 +59,15 @@ export function dockerBoxEngine(
       return await volumes.provide(await readPorter(architecture), fillerImage, within(signal));
     },
     sweep: (helpersOlderThanMs) => sweepStale(connection, helpersOlderThanMs),
-    create: async (box, signal) => {
+    create: async (box, signal, refused) => {
       const podman = isPodman(await versionOnce());
       if (podman) requirePodmanMounts(box.mounts, connection.endpoint.startsWith('unix://'));
       const { sysctls } = networkTraits((await versionOnce()).engine);
       const body = podman ? boxBody(box, podmanTraits) : boxBody(box, undefined, sysctls);
-      return await storage.create({ name: box.name, body }, box.limits.diskBytes, within(signal));
+      return await storage.create({ name: box.name, body }, box.limits.diskBytes, {
+        ...within(signal),
+        ...(refused === undefined ? {} : { refused }),
+      });
     },
     attach: (id, signal) => attachContainer(connection, id, within(signal)),
     tryAttach: async (id, signal) => {
@@ -88,6 +91,7 @@ export function dockerBoxEngine(
     diskFolder: () => storage.folderHere(),
     diskHold: (id) => boxDiskHold(connection, id),
     diskUse: (id, options) => boxDiskUse(connection, id, options),
+    diskWritten: (id, signal) => boxDiskWritten(connection, id, signal),
     volumes: async (owner) => {
       const { architecture } = await versionOnce();
       const current = porterVolumeName((await readPorter(architecture)).hash);

@@ -41,9 +41,11 @@ export function dockerServiceEngine(
     removeNetwork: (id) => removeNetwork(connection, id),
     reconnect: ({ name, alias }, container) =>
       connectToNetwork(connection, name, { container, aliases: [alias] }),
-    create: async (request) => {
+    create: async (request, refused) => {
       const body = serviceBody(request, await traits());
-      return await storage.create({ name: request.name, body }, request.limits.diskBytes);
+      return await storage.create({ name: request.name, body }, request.limits.diskBytes, {
+        ...(refused === undefined ? {} : { refused }),
+      });
     },
     list: async (owner) => (await listContainers(connection, ofOwner('service', owner))).map(knownBox),
     check: (id, argv, options) => checkInContainer(connection, id, argv, options),

@@ -3,7 +3,8 @@
  * writes beyond the limit.
  *
  * `GET /info` does not report whether the file system has quotas enabled. So the first create asks for the limit; if the engine refuses
- * it and accepts the same container without it, later creates do not ask again. Only the listed storage drivers are asked, because
+ * it and accepts the same container without it, creates of the next minutes do not ask again. The refusal may have had another, passing
+ * cause, so it does not count for ever. Only the listed storage drivers are asked, because
  * others accept the option and ignore it (containerd's snapshotters).
  */
 
@@ -14,6 +15,9 @@ import { inspectImage } from './images/inspect.ts';
 import { type EngineInfo, engineInfo } from './system/info.ts';
 import type { ContainerBody } from './types.ts';
 import type { CallOptions, EngineConnection } from './wire/connection.ts';
+
+/** A refusal counts for this long. */
+const refusedMs = 10 * 60_000;
 
 export type StorageFacts = Pick<EngineInfo, 'storageDriver' | 'backingFilesystem'>;
 
@@ -35,10 +39,12 @@ export function sizeOption({ storageDriver, backingFilesystem }: StorageFacts): 
 export class StorageSize {
   readonly #connection: EngineConnection;
   #info: Promise<EngineInfo> | undefined;
-  #isRefused = false;
+  #refusedAtMs = Number.NEGATIVE_INFINITY;
+  readonly #nowMs: () => number;
 
-  constructor(connection: EngineConnection) {
+  constructor(connection: EngineConnection, nowMs: () => number = () => performance.now()) {
     this.#connection = connection;
+    this.#nowMs = nowMs;
   }
 
   /** The engine's data root; undefined if the engine does not run on this machine. */
@@ -52,7 +58,8 @@ export class StorageSize {
 
   /** Adds the size limit to a request if this engine supports one. A read-only root needs none. */
   async held(body: ContainerBody, limitBytes: number): Promise<ContainerBody> {
-    if (this.#isRefused || body.HostConfig?.ReadonlyRootfs === true) return body;
+    const isRefused = this.#nowMs() - this.#refusedAtMs < refusedMs;
+    if (isRefused || body.HostConfig?.ReadonlyRootfs === true) return body;
     const option = sizeOption(await this.#infoOnce());
     if (option === 'none') return body;
     const inImage = option === 'whole' ? (await inspectImage(this.#connection, body.Image)).sizeBytes : 0;
@@ -63,7 +70,7 @@ export class StorageSize {
   async create(
     request: { readonly name: string; readonly body: ContainerBody },
     limitBytes: number,
-    options: CallOptions = {},
+    options: CallOptions & { readonly refused?: (reason: string) => void } = {},
   ): Promise<string> {
     const { name } = request;
     const body = await this.held(request.body, limitBytes);
@@ -72,7 +79,8 @@ export class StorageSize {
     } catch (error) {
       if (body === request.body || !isSallyportError(error, 'engine_failed')) throw error;
       const id = await createContainer(this.#connection, request, options);
-      this.#isRefused = true;
+      this.#refusedAtMs = this.#nowMs();
+      options.refused?.(error.message);
       return id;
     }
   }

@@ -42,7 +42,7 @@ export interface ServiceEngine {
   removeNetwork(id: string): Promise<void>;
   /** For a container that was made on a network that is gone and made anew. It must not run. */
   reconnect(network: BoxNetwork, boxId: string): Promise<void>;
-  create(request: ServiceRequest): Promise<string>;
+  create(request: ServiceRequest, note?: (reason: string) => void): Promise<string>;
   /** All containers of services of this owner, running or not. */
   list(owner: string): Promise<readonly KnownBox[]>;
   /** Runs a command in it. One that takes longer than it may has failed. */

@@ -9,6 +9,9 @@ export interface StatsBody {
     readonly stats?: Readonly<Record<string, number>>;
   };
   readonly cpu_stats?: { readonly cpu_usage?: { readonly total_usage?: number } };
+  readonly blkio_stats?: {
+    readonly io_service_bytes_recursive?: readonly { readonly op: string; readonly value: number }[] | null;
+  };
   readonly pids_stats?: { readonly current?: number };
 }
 
