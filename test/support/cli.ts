@@ -103,7 +103,7 @@ export async function makeBox(
   options: Parameters<typeof startSally>[1] = {},
 ): Promise<string> {
   const name = await createBox(args, options);
-  removeAfterwards(name);
+  removeAfterwards(name, options);
   return name;
 }
 
@@ -128,9 +128,12 @@ async function createBox(
   return made.stdout.trim();
 }
 
-export function removeAfterwards(name: string): void {
+export function removeAfterwards(
+  name: string,
+  { env }: { readonly env?: Record<string, string> } = {},
+): void {
   onTestFinished(async () => {
-    await sally(['rm', '--force', name]);
+    await sally(['rm', '--force', name], env === undefined ? {} : { env });
   });
 }
 

@@ -10,6 +10,7 @@ import { bubblewrapParts } from '../../src/daemon/engine-parts.ts';
 import { dockerBoxEngine } from '../../src/engines/docker/box-engine.ts';
 import { dockerImageEngine } from '../../src/engines/docker/image-engine.ts';
 import { dockerServiceEngine } from '../../src/engines/docker/service-engine.ts';
+import type { EngineConnection } from '../../src/engines/docker/wire/connection.ts';
 import type { GateSecrets } from '../../src/gate/box-credentials.ts';
 import { EgressGate } from '../../src/gate/gate.ts';
 import type { TorClient } from '../../src/gate/tor/tor-client.ts';
@@ -70,6 +71,8 @@ export async function openSandboxes(
     readonly on?: EngineUnderTest;
     /** How the disk is watched; `isHere: false`: as if it were another machine's. */
     readonly disk?: { readonly times: DiskTimes; readonly isHere: boolean };
+    /** Of a test's own; absent: the one of this run. */
+    readonly connection?: EngineConnection;
   } = {},
 ): Promise<TestSandboxes> {
   const {
@@ -91,7 +94,9 @@ export async function openSandboxes(
     disk,
   } = options;
   const folder = stateDir ?? (await mkdtemp(join(tmpdir(), 'sallyport-sandboxes-')));
-  const { connection, image, endpoint } = testEngine();
+  const { image, ...shared } = testEngine();
+  const { connection = shared.connection } = options;
+  const { endpoint } = connection;
   const uid = process.getuid?.() ?? -1;
   const parts =
     on === 'bubblewrap'
@@ -108,7 +113,7 @@ export async function openSandboxes(
   const world: SandboxWorld = {
     engine: {
       ...engine,
-      create: (box, signal) => engine.create(tamper(box), signal),
+      create: (box, signal, note) => engine.create(tamper(box), signal, note),
       ...(disk?.isHere === false ? { diskFolder: async () => undefined } : {}),
       openRelay: async (id, signal) => {
         const door = await relay(() => engine.openRelay(id, signal));
