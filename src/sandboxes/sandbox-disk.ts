@@ -40,7 +40,7 @@ export function diskErrorOf(record: SandboxRecord): SallyportError | undefined {
 }
 
 export interface SandboxDiskParts {
-  readonly keeper: RecordKeeper;
+  readonly keeper: Pick<RecordKeeper, 'record' | 'note'>;
   readonly engine: Pick<BoxEngine, 'diskHold'>;
   readonly meter: DiskMeter;
   readonly tell: (code: string, message: string) => void;
