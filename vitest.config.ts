@@ -17,8 +17,8 @@ const withEngine = {
   env: { DBUS_SESSION_BUS_ADDRESS: 'disabled:' },
 };
 
-/** More than two cores keep busy: many tests wait for an engine, a daemon or a deadline. */
-const workers = 4;
+/** More than two cores keep busy: many tests wait for an engine, a daemon or a deadline. CI runs two machines side by side. */
+const workers = Number(process.env['SALLYPORT_TEST_WORKERS'] ?? 4);
 
 const full = process.env['SALLYPORT_FULL'] === '1';
 const suite = chosenSuite(process.env['SALLYPORT_TEST_SUITE']);

@@ -12,7 +12,7 @@ useradd --create-home --groups docker ada
 git clone --quiet . /home/ada/sallyport
 chown -R ada: /home/ada/sallyport
 code=0
-su --login ada --whitelist-environment=NODE_EXTRA_CA_CERTS,CI,SALLYPORT_MUST_WORK \
+su --login ada --whitelist-environment=NODE_EXTRA_CA_CERTS,CI,SALLYPORT_MUST_WORK,SALLYPORT_TEST_WORKERS \
   --command "cd sallyport && npm test -- $* </dev/null" || code=$?
 cp /home/ada/sallyport/.cache/test-results.json .cache/
 [ "$code" = 0 ]

@@ -19,7 +19,9 @@ const stoppedCode = 137;
 
 export const cacheFolder = join(folders, 'sallyport-bare-systems');
 
-/** Everything that a new log-in would have, and nothing of this process's environment. */
+const passedOn = ['SALLYPORT_MUST_WORK', 'SALLYPORT_TEST_WORKERS'];
+
+/** Everything that a new log-in would have, and of this process's environment only what is passed on. */
 export function logInEnvironment() {
   return {
     HOME: '/root',
@@ -29,9 +31,9 @@ export function logInEnvironment() {
     CI: 'true',
     // Node.js has certificates of its own, and would not know an authority that the machine trusts.
     NODE_EXTRA_CA_CERTS: '/etc/ssl/certs/ca-certificates.crt',
-    ...(process.env.SALLYPORT_MUST_WORK === undefined
-      ? {}
-      : { SALLYPORT_MUST_WORK: process.env.SALLYPORT_MUST_WORK }),
+    ...Object.fromEntries(
+      passedOn.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
+    ),
   };
 }
 
