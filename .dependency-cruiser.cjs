@@ -34,6 +34,7 @@ const mayImport = {
   // The codec of file trees is shared by both ends of the API.
   sdk: [
     'protocol',
+    'porter/extents',
     'porter/tree-records',
     'porter/tree-stream',
     'policy/protected-names',

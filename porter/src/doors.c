@@ -99,7 +99,7 @@ static void welcome(void) {
   struct writer w = {.data = payload, .capacity = sizeof payload};
   write_u16(&w, PROTOCOL_MAJOR);
   write_u16(&w, PROTOCOL_MINOR);
-  write_u64(&w, FEATURE_TREE_LIMITS | (borrow_is_active() ? FEATURE_BORROWS : 0));
+  write_u64(&w, FEATURE_TREE_LIMITS | FEATURE_READ_HOLES | (borrow_is_active() ? FEATURE_BORROWS : 0));
   write_text(&w, PORTER_BUILD_ID);
   write_u32(&w, (uint32_t)getpid());
   write_u32(&w, FRAME_MAX_PAYLOAD);

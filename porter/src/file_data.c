@@ -10,6 +10,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "extents.h"
 #include "file_io.h"
 
 /* --- list ------------------------------------------------------------------------------------------------------------ */
@@ -103,6 +104,13 @@ static int open_regular(int from, const char *path, int flags, mode_t mode, stru
   return -failure;
 }
 
+/* As extents, from `offset` to the end of the file or of the part that was asked for. */
+static int read_holes(int fd, const struct stat *st, uint64_t offset, uint64_t length) {
+  uint64_t size = (uint64_t)st->st_size;
+  uint64_t end = offset >= size ? offset : length < size - offset ? offset + length : size;
+  return extents_put(fd, offset, end, &(uint64_t){UINT64_MAX});
+}
+
 int file_read(struct reader *request, struct writer *result) {
   static uint8_t content[IO_BUFFER];
   int failure;
@@ -110,9 +118,15 @@ int file_read(struct reader *request, struct writer *result) {
   char *path = read_path(request, &failure);
   if (failure != 0) return failure;
   uint64_t offset = read_u64(request), length = read_u64(request);
-  if (!reader_done(request) || offset > INT64_MAX) return EINVAL;
+  uint32_t with_holes = reader_done(request) ? 0 : read_u32(request);
+  if (!reader_done(request) || offset > INT64_MAX || with_holes > 1) return EINVAL;
   int fd = open_regular(AT_FDCWD, path, O_RDONLY, 0, &st);
   if (fd < 0) return -fd;
+  if (with_holes == 1) {
+    failure = read_holes(fd, &st, offset, length);
+    if (failure == 0) write_stat(result, &st);
+    return failure;
+  }
   if (offset > 0 && lseek(fd, (off_t)offset, SEEK_SET) < 0) return errno;
   while (length > 0) {
     long got = read(fd, content, length < sizeof content ? (size_t)length : sizeof content);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "extents.h"
 #include "file_io.h"
 
 enum { SMALLEST_HOLE = 4096 };
@@ -64,19 +65,6 @@ static void put_record(enum file_kind kind, const struct stat *st, uint64_t size
   else entries++;
 }
 
-/* Reads until `length` bytes are there or the file is at its end. -1 on failure. */
-static long read_fully(int fd, uint8_t *to, size_t length) {
-  size_t done = 0;
-  while (done < length) {
-    long got = read(fd, to + done, length - done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return -1;
-    if (got == 0) break;
-    done += (size_t)got;
-  }
-  return (long)done;
-}
-
 static int get_file(int fd, const struct stat *st, size_t length) {
   static uint8_t content[IO_BUFFER];
   uint64_t size = (uint64_t)st->st_size;
@@ -95,62 +83,24 @@ static int get_file(int fd, const struct stat *st, size_t length) {
   }
 }
 
-static int put_extent(int fd, uint64_t from, uint64_t length) {
-  static uint8_t content[IO_BUFFER];
-  if (lseek(fd, (off_t)from, SEEK_SET) < 0) return errno;
-  io_put_u64(from);
-  io_put_u64(length);
-  while (length > 0) {
-    long got = read_fully(fd, content, length < sizeof content ? (size_t)length : sizeof content);
-    if (got < 0) return errno;
-    if (got == 0) return EBUSY;
-    io_put(content, (size_t)got);
-    length -= (uint64_t)got;
-  }
-  return 0;
-}
-
-/* Where the next hole begins, at most at `size`. A file system that knows no holes has data everywhere. */
-static uint64_t end_of_data(int fd, uint64_t from, uint64_t size) {
-  off_t hole = lseek(fd, (off_t)from, SEEK_HOLE);
-  return hole <= (off_t)from || (uint64_t)hole > size ? size : (uint64_t)hole;
-}
-
-/* Extents in order; the last one is empty and at the end. */
-static int get_sparse(int fd, const struct stat *st, size_t length) {
-  uint64_t size = (uint64_t)st->st_size;
-  put_record(KIND_SPARSE_FILE, st, size, length, "", 0);
-  for (uint64_t at = 0; at < size;) {
-    off_t data = lseek(fd, (off_t)at, SEEK_DATA);
-    /* ENXIO: nothing but a hole from here on. */
-    if (data < 0 && errno == ENXIO) break;
-    if (data < (off_t)at) data = (off_t)at;
-    if ((uint64_t)data >= size) break;
-    at = end_of_data(fd, (uint64_t)data, size);
-    int failure = put_extent(fd, (uint64_t)data, at - (uint64_t)data);
-    if (failure != 0) return failure;
-  }
-  io_put_u64(size);
-  io_put_u64(0);
-  return 0;
-}
-
-static bool has_holes(int fd, const struct stat *st) {
-  bool has = st->st_size > IO_BUFFER && end_of_data(fd, 0, (uint64_t)st->st_size) < (uint64_t)st->st_size;
-  /* The first byte may be in a hole: then the data ends where it begins. */
-  if (!has && st->st_size > IO_BUFFER) has = lseek(fd, 0, SEEK_DATA) != 0;
-  lseek(fd, 0, SEEK_SET);
-  return has;
-}
-
+/* Only data counts against the limits: a hole costs nobody anything. */
 static int get_file_within_limits(int fd, const struct stat *st, size_t length) {
   uint64_t size = (uint64_t)st->st_size;
-  if (size > limits.file_most || size > limits.most) {
+  uint64_t data = limits.with_holes && size > IO_BUFFER ? extents_data(fd, size) : size;
+  if (data > limits.file_most || data > limits.most) {
     put_record(KIND_UNSENT_FILE, st, size, length, "", 0);
     return 0;
   }
-  limits.most -= size;
-  return limits.with_holes && has_holes(fd, st) ? get_sparse(fd, st, length) : get_file(fd, st, length);
+  if (data == size) {
+    limits.most -= data;
+    return get_file(fd, st, length);
+  }
+  put_record(KIND_SPARSE_FILE, st, size, length, "", 0);
+  /* Holes may be filled meanwhile. */
+  uint64_t most = limits.most < limits.file_most ? limits.most : limits.file_most, left = most;
+  int failure = extents_put(fd, 0, size, &left);
+  limits.most -= most - left;
+  return failure;
 }
 
 static int get_below(int fd, int depth, size_t length);

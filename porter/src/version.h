@@ -4,6 +4,6 @@
 
 enum { PROTOCOL_MAJOR = 1, PROTOCOL_MINOR = 2 };
 /* Feature bits of the greeting. */
-enum { FEATURE_TREE_LIMITS = 1, FEATURE_BORROWS = 2 };
+enum { FEATURE_TREE_LIMITS = 1, FEATURE_BORROWS = 2, FEATURE_READ_HOLES = 4 };
 
 #endif

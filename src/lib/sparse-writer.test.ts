@@ -2,9 +2,10 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, statSync } from
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
+import type { Piece } from './content-hash.ts';
 import { SparseWriter } from './sparse-writer.ts';
 
-async function written(chunks: readonly Buffer[]): Promise<string> {
+async function written(chunks: readonly Piece[]): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-sparse-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const path = join(folder, 'file');
@@ -35,4 +36,11 @@ it('takes no room on the disk for zeros, and takes it for data', async () => {
   const used = (path: string): number => statSync(path).blocks * 512;
   expect(used(await written(many(zeros)))).toBeLessThan(1_000_000);
   expect(used(await written(many(Buffer.alloc(zeros.length, 'x'))))).toBeGreaterThan(90_000_000);
+});
+
+it('[N5] leaves holes of any length where it is told of them, also at the end', async () => {
+  const path = await written([data, { holeBytes: 2 ** 40 }, data, { holeBytes: 2 ** 40 }, Buffer.alloc(0)]);
+  const { size, blocks } = statSync(path);
+  expect(size).toBe(2 ** 41 + 2 * data.length);
+  expect(blocks * 512).toBeLessThan(1_000_000);
 });

@@ -5,6 +5,7 @@
 
 import { ftruncateSync, write } from 'node:fs';
 import { promisify } from 'node:util';
+import { isHole, type Piece } from './content-hash.ts';
 
 const writeAsync = promisify(write);
 /** A block of most file systems; what is smaller is not worth a hole. */
@@ -21,8 +22,14 @@ export class SparseWriter {
     this.#fd = fd;
   }
 
-  async write(chunk: Uint8Array): Promise<void> {
-    this.#endsInHole = isHole(chunk);
+  async write(chunk: Piece): Promise<void> {
+    if (isHole(chunk)) {
+      this.#at += chunk.holeBytes;
+      this.#endsInHole = true;
+      return;
+    }
+    if (chunk.length === 0) return;
+    this.#endsInHole = isWorthAHole(chunk);
     if (this.#endsInHole) {
       this.#at += chunk.length;
       return;
@@ -40,7 +47,7 @@ export class SparseWriter {
   }
 }
 
-function isHole(chunk: Uint8Array): boolean {
+function isWorthAHole(chunk: Uint8Array): boolean {
   if (chunk.length < smallestHoleBytes) return false;
   for (let from = 0; from < chunk.length; from += zeros.length) {
     const piece = chunk.subarray(from, from + zeros.length);

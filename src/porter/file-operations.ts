@@ -37,6 +37,8 @@ export interface OperationSource {
   readonly inputWindow: number;
   /** False: a porter of before that knows no limits of trees. */
   readonly hasTreeLimits: boolean;
+  /** False: one of before that reads holes as zeros. */
+  readonly readsHoles: boolean;
   readonly reserveStream: () => number;
 }
 

@@ -6,6 +6,7 @@
  */
 
 import { SallyportError } from '../protocol/errors.ts';
+import { ExtentDecoder, encodeExtents } from './extents.ts';
 import { type FileSubject, type SandboxPath, showPath } from './file-error.ts';
 import { FileOperations, type OperationSource, operation } from './file-operations.ts';
 import type { FileStream } from './file-stream.ts';
@@ -51,9 +52,11 @@ export interface TreeLimits {
 export class Files {
   readonly #operations: FileOperations;
   readonly #hasTreeLimits: boolean;
+  readonly #readsHoles: boolean;
 
   constructor(source: OperationSource) {
     this.#hasTreeLimits = source.hasTreeLimits;
+    this.#readsHoles = source.readsHoles;
     this.#operations = new FileOperations(source);
   }
 
@@ -104,6 +107,31 @@ export class Files {
       if (left < 0) stream.trust(() => refuse('more than was asked for'));
       yield chunk;
     }
+  }
+
+  /** The same as extents, for who hands them on: each was looked at before its bytes are given out. */
+  async *readExtents(
+    path: SandboxPath,
+    options: FileOptions & { readonly offset?: number; readonly length?: number } = {},
+  ): AsyncGenerator<Buffer> {
+    const { offset = 0, length } = options;
+    if (!this.#readsHoles) {
+      yield* encodeExtents(this.read(path, options), offset);
+      return;
+    }
+    const fields = new PayloadWriter().bytes(path).u64(BigInt(offset));
+    fields.u64(length === undefined ? toTheEnd : BigInt(length)).u32(1);
+    const stream = await this.#operations.start(operation.read, { operation: 'read', path }, fields, options);
+    const decoder = new ExtentDecoder(offset, length === undefined ? undefined : offset + length);
+    for await (const chunk of stream.data()) {
+      stream.trust(() => {
+        for (const _ of decoder.push(chunk)) {
+          // What is wrong with an extent is thrown on the way.
+        }
+      });
+      yield chunk;
+    }
+    stream.trust(() => decoder.end());
   }
 
   /** The whole file, which must not be larger than `limitBytes`. */

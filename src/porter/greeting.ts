@@ -8,6 +8,7 @@ const protocolMinor = 2;
 /** Bits that porter tells of itself: docs/protocol.md, section 3. */
 const treeLimitsBit = 1n;
 const borrowsBit = 2n;
+const readHolesBit = 4n;
 /** What porter may have under way: on all streams together, and on one. */
 export const connectionWindow = 512 * 1024;
 export const streamWindow = 256 * 1024;
@@ -22,6 +23,8 @@ export interface PorterWelcome {
   readonly minor: number;
   /** Takes limits with `get tree`, and sends holes as such. */
   readonly hasTreeLimits: boolean;
+  /** Reads one file as extents. */
+  readonly readsHoles: boolean;
   /** Programs get epoll and inotify instances from a lender, so that these do not count for the sandbox's uid. */
   readonly borrows: boolean;
   readonly buildId: string;
@@ -50,6 +53,7 @@ export function readWelcome(payload: PayloadReader): PorterWelcome {
   const features = payload.bigU64();
   const hasTreeLimits = (features & treeLimitsBit) !== 0n;
   const borrows = (features & borrowsBit) !== 0n;
+  const readsHoles = (features & readHolesBit) !== 0n;
   const buildId = payload.text().slice(0, maxBuildIdCharacters);
   const pid = payload.u32();
   payload.u32();
@@ -63,6 +67,7 @@ export function readWelcome(payload: PayloadReader): PorterWelcome {
     major,
     minor,
     hasTreeLimits,
+    readsHoles,
     borrows,
     buildId,
     pid,

@@ -51,6 +51,7 @@ export class Porter {
     this.files = new Files({
       link,
       hasTreeLimits: welcome.hasTreeLimits,
+      readsHoles: welcome.readsHoles,
       inputWindow: welcome.inputWindow,
       reserveStream: () => this.reserveStream(),
     });

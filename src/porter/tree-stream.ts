@@ -1,6 +1,7 @@
 /** Trees as the callers of `Files` and both ends of the API see them: entries with a body, both ways. */
 
-import { Turns } from '../lib/turns.ts';
+import type { Hole } from '../lib/content-hash.ts';
+import { withZeros } from '../lib/holes.ts';
 import {
   encodeTreeHeader,
   isTreePath,
@@ -13,6 +14,8 @@ import {
 export interface TreeEntry extends TreeHeader {
   /** Of a file. To be read before the next entry is asked for; what is not read by then is thrown away. */
   readonly body: AsyncIterable<Buffer>;
+  /** The same with its holes as such; to be read instead of `body`. */
+  readonly pieces: AsyncIterable<Buffer | Hole>;
   /** The same at once, where all of it is there already: of most small files. */
   readonly content?: Buffer;
 }
@@ -134,37 +137,28 @@ export async function* decodeTree(stream: TreeChunks): AsyncGenerator<TreeEntry>
 async function* withBody(header: TreeHeader, events: TreeEvents): AsyncGenerator<TreeEntry> {
   const content = wholeBody(header, events);
   if (content !== undefined) {
-    yield { ...header, content, body: only(content) };
+    yield { ...header, content, body: only(content), pieces: only(content) };
     return;
   }
   let left = header.isUnsent === true ? 0 : header.sizeBytes;
-  let isWanted = true;
-  const read = async function* (): AsyncGenerator<Buffer> {
+  const read = async function* (): AsyncGenerator<Buffer | Hole> {
     while (left > 0) {
       const piece = events.ready() ?? (await events.next());
       if (piece === undefined || piece.type === 'entry') return;
       left -= piece.type === 'hole' ? piece.bytes : piece.data.length;
-      if (piece.type === 'body') yield piece.data;
-      else if (isWanted) yield* zeros(piece.bytes, () => isWanted);
+      yield piece.type === 'body' ? piece.data : { holeBytes: piece.bytes };
     }
   };
-  const reading = read();
-  yield { ...header, body: { [Symbol.asyncIterator]: () => reading } };
+  const pieces = read();
+  const body = withZeros(pieces);
+  yield {
+    ...header,
+    body: { [Symbol.asyncIterator]: () => body },
+    pieces: { [Symbol.asyncIterator]: () => pieces },
+  };
   // What was not read; the reader may have ended its own half.
-  isWanted = false;
-  for await (const _ of reading);
+  for await (const _ of pieces);
   for await (const _ of read());
-}
-
-const zeroPiece = Buffer.alloc(1024 * 1024);
-
-/** Made as they are read. Nobody waits for them, so others get their turn in between. */
-async function* zeros(bytes: number, isWanted: () => boolean): AsyncGenerator<Buffer> {
-  const turns = new Turns();
-  for (let left = bytes; left > 0 && isWanted(); left -= zeroPiece.length) {
-    await turns.take();
-    yield left < zeroPiece.length ? zeroPiece.subarray(0, left) : zeroPiece;
-  }
 }
 
 /** Undefined: it is not all there yet, or comes in pieces. */

@@ -139,7 +139,8 @@ export const renameBody = z.strictObject({ from: filePath, to: filePath });
 export const symlinkBody = z.strictObject({ target: filePath, path: filePath });
 export const chmodBody = z.strictObject({ path: filePath, mode });
 
-const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
+/** Of the content: `lib/content-hash.ts`. */
+const sha256 = z.string().regex(/^(?:holes:)?[0-9a-f]{64}$/);
 /** What a path of the workspace's folder is on the host now, as it was brought back: a line of the body each. */
 export const broughtBack = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('absent'), path: filePath }),

@@ -3,6 +3,7 @@
  * change is measured by. Files are the same if git would say so: of a mode only the owner's x counts.
  */
 
+import { contentHashPattern } from '../lib/content-hash.ts';
 import type { PatternFile } from '../policy/copied-excludes.ts';
 import type { BaselineWriter } from './ports.ts';
 import type { Manifest } from './records.ts';
@@ -29,8 +30,8 @@ export const mostKeptFileBytes = 8 * 2 ** 20;
 export const mostKeptBytes = 512 * 2 ** 20;
 
 /**
- * What one comparison reads at most, holes counted: a file without an end costs a program inside nothing. What does not fit
- * is told as not compared.
+ * How much data one comparison reads at most. Holes do not count: they cost nobody anything. What does not fit is told as
+ * not compared.
  */
 export const mostCompared = { fileBytes: 4 * 2 ** 30, totalBytes: 16 * 2 ** 30 };
 /** More changes than this are refused: the daemon keeps all of them in memory. */
@@ -58,7 +59,7 @@ export function readMark(text: string): Mark {
   if (kind === 'd') return { kind: 'directory' };
   if (kind === 'l') return { kind: 'link', target: Buffer.from(words[0] ?? '', 'base64') };
   const [mode = '', sha256 = '', size = '0', at = '-'] = words;
-  if (kind !== 'f' || sha256.length !== 64) return { kind: 'other' };
+  if (kind !== 'f' || !contentHashPattern.test(sha256)) return { kind: 'other' };
   const file = { kind: 'file' as const, mode: Number(mode), sha256, sizeBytes: Number(size) };
   return at === '-' ? file : { ...file, keptAt: Number(at) };
 }

@@ -1,6 +1,6 @@
 /** The copied workspace of one sandbox and its baseline: what changed, what was there, and what was brought back. */
 
-import { createHash } from 'node:crypto';
+import { hashLike } from '../lib/content-hash.ts';
 import type { Serial } from '../lib/serial.ts';
 import { CopiedExcludes } from '../policy/copied-excludes.ts';
 import type { CopyExcludes } from '../policy/exclude-patterns.ts';
@@ -75,7 +75,7 @@ export class CopiedWorkspace {
     const chunks: Buffer[] = [];
     for await (const chunk of this.#store.readBaseline(id, mark.keptAt, mark.sizeBytes)) chunks.push(chunk);
     const content = Buffer.concat(chunks, mark.sizeBytes);
-    if (createHash('sha256').update(content).digest('hex') !== mark.sha256) {
+    if (hashLike(mark.sha256, content) !== mark.sha256) {
       throw new SallyportError('state_failed', `what was kept of ${name} is not what was copied in`, {
         details: { sandbox: name, path: path.toString('utf8') },
       });

@@ -1,9 +1,12 @@
+import { createHash } from 'node:crypto';
 import { expect, it } from 'vitest';
+import { contentHash } from '../lib/content-hash.ts';
 import { CopiedExcludes } from '../policy/copied-excludes.ts';
-import type { Files } from '../porter/files.ts';
+import type { Files, TreeLimits } from '../porter/files.ts';
 import { encodeTreeHeader } from '../porter/tree-records.ts';
 import { decodeTree } from '../porter/tree-stream.ts';
-import { mostCompared } from './baseline.ts';
+import { keyOf, writeMark } from './baseline.ts';
+import type { Marks } from './records.ts';
 import { workspaceChanges } from './workspace-changes.ts';
 
 const header = (path: string, sizeBytes: number): Buffer =>
@@ -25,31 +28,77 @@ function hole(path: string, sizeBytes: number): Buffer {
   return Buffer.concat([head, end]);
 }
 
+interface Compared {
+  readonly most?: number;
+  readonly mostBytes?: number;
+  readonly limits?: TreeLimits;
+  readonly marks?: Marks;
+}
+
 /** What a porter says that keeps to no limit it was given. */
-const compare = async (
-  chunks: () => Generator<Buffer>,
-  limit: { readonly most?: number; readonly mostBytes?: number } = {},
-) => {
+const compare = async (chunks: () => Generator<Buffer>, compared: Compared = {}) => {
   const data = async function* (): AsyncGenerator<Buffer> {
     yield* chunks();
   };
   const files = { getTree: () => decodeTree({ data, trust: (read) => read() }) } as unknown as Files;
   const excludes = new CopiedExcludes({ patterns: [], from: [] }, []);
-  return await workspaceChanges(files, '/workspace', { marks: {}, excludes, ...limit });
+  return await workspaceChanges(files, '/workspace', { marks: {}, excludes, ...compared });
 };
 
-it('hashes no more than its limits, whatever sizes a porter claims', async () => {
-  const most = mostCompared.fileBytes;
+it('[N5] hashes no more data than its limits, whatever a porter sends', async () => {
+  const data = (path: string, bytes: number): Buffer =>
+    Buffer.concat([header(path, bytes), Buffer.alloc(bytes, 'x')]);
+  const limits = { fileBytes: 100_000, totalBytes: 250_000 };
+  const found = await compare(
+    function* () {
+      yield data('a', 100_001);
+      yield data('b', 100_000);
+      yield data('c', 70_000);
+      yield data('d', 1);
+    },
+    { limits },
+  );
+  expect(found.map(({ path, after }) => [path.toString(), after?.kind])).toEqual([
+    ['a', 'large'],
+    ['b', 'file'],
+    ['c', 'large'],
+    ['d', 'large'],
+  ]);
+});
+
+it('[N5] compares holes of any size at once, and what comes after them', async () => {
+  const began = performance.now();
   const found = await compare(function* () {
-    yield hole('a', 2 ** 52);
-    yield hole('b', most + 1);
+    for (let index = 0; index < 100; index++) yield hole(`a${index}`, 2 ** 52);
     yield Buffer.concat([header('c', 1), Buffer.from('x')]);
   });
-  expect(found.map(({ path, after }) => [path.toString(), after])).toEqual([
-    ['a', { kind: 'large', mode: 0o644, sizeBytes: 2 ** 52 }],
-    ['b', { kind: 'large', mode: 0o644, sizeBytes: most + 1 }],
-    ['c', expect.objectContaining({ kind: 'file', sizeBytes: 1 })],
-  ]);
+  expect(found).toHaveLength(101);
+  expect(found.every(({ after }) => after?.kind === 'file')).toBe(true);
+  expect(performance.now() - began).toBeLessThan(5000);
+});
+
+it('finds a file unchanged whose zeros became holes, whenever its baseline was made', async () => {
+  const zeros = Buffer.alloc(2 ** 20);
+  const key = keyOf(Buffer.from('a'));
+  const plain = createHash('sha256').update(zeros).digest('hex');
+  for (const sha256 of [plain, contentHash(zeros)]) {
+    const marks = { [key]: writeMark({ kind: 'file', mode: 0o644, sha256, sizeBytes: zeros.length }) };
+    const told = (record: Buffer) =>
+      compare(
+        function* () {
+          yield record;
+        },
+        { marks },
+      );
+    expect(await told(hole('a', zeros.length))).toEqual([]);
+    expect(await told(Buffer.concat([header('a', zeros.length), zeros]))).toEqual([]);
+    expect(await told(hole('a', zeros.length + 1))).toHaveLength(1);
+    const other = Buffer.alloc(zeros.length);
+    other[2 ** 19] = 1;
+    expect(await told(Buffer.concat([header('a', zeros.length), other]))).toMatchObject([
+      { before: { sha256 }, after: { sha256: contentHash(other) } },
+    ]);
+  }
 });
 
 it('refuses more changes than it keeps in memory', async () => {

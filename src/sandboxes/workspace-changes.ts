@@ -3,9 +3,10 @@
  * back. Everything inside is read and hashed: size and times of a file are whatever a program inside says they are.
  */
 
-import { createHash } from 'node:crypto';
+import { ContentHash, hashLike, holesPrefix } from '../lib/content-hash.ts';
+import { withZeros } from '../lib/holes.ts';
 import type { CopiedExcludes } from '../policy/copied-excludes.ts';
-import type { Files } from '../porter/files.ts';
+import type { Files, TreeLimits } from '../porter/files.ts';
 import { TreeOrder } from '../porter/tree-order.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import {
@@ -42,18 +43,20 @@ export async function workspaceChanges(
     excludes,
     most = mostChanges,
     mostBytes = mostChangedBytes,
+    limits = mostCompared,
   }: {
     readonly marks: Marks;
     readonly excludes: CopiedExcludes;
     readonly most?: number;
     readonly mostBytes?: number;
+    readonly limits?: TreeLimits;
   },
   signal?: AbortSignal,
 ): Promise<readonly WorkspaceChange[]> {
   const missing = new Set(Object.keys(marks));
   const changes: WorkspaceChange[] = [];
   const hollow: WorkspaceChange[] = [];
-  const budget = new CompareBudget();
+  const budget = new CompareBudget(limits);
   let keptBytes = 0;
   const keep = (list: WorkspaceChange[], change: WorkspaceChange): void => {
     keptBytes += change.path.length + (change.after?.kind === 'link' ? change.after.target.length : 0);
@@ -61,7 +64,7 @@ export async function workspaceChanges(
       throw tooMuchChanged(target, keptBytes > mostBytes ? { limitBytes: mostBytes } : { limit: most });
     list.push(change);
   };
-  const options = { limits: mostCompared, ...(signal === undefined ? {} : { signal }) };
+  const options = { limits, ...(signal === undefined ? {} : { signal }) };
   const order = new TreeOrder();
   for await (const entry of files.getTree(target, options)) {
     order.take(entry);
@@ -70,8 +73,8 @@ export async function workspaceChanges(
     // What was copied in is looked at whatever it is by now.
     const verdict = known === undefined ? excludes.verdict(entry.path, entry.kind === 'directory') : 'in';
     if (verdict === 'out') continue;
-    const after = await markOf(entry, budget);
     const before = known === undefined ? undefined : readMark(known);
+    const after = await markOf(entry, budget, before);
     if (before === undefined) keep(verdict === 'in' ? changes : hollow, { path: entry.path, after });
     else if (!isSame(before, after)) keep(changes, { path: entry.path, before, after });
   }
@@ -84,12 +87,21 @@ export async function workspaceChanges(
 
 /** SECURITY: porter was asked for no more than this, and what it says of a size need not be true. */
 class CompareBudget {
-  #left = mostCompared.totalBytes;
+  readonly #fileBytes: number;
+  #left: number;
 
-  takes({ sizeBytes, isUnsent }: Pick<Entry, 'sizeBytes' | 'isUnsent'>): boolean {
-    if (isUnsent === true || sizeBytes > Math.min(mostCompared.fileBytes, this.#left)) return false;
-    this.#left -= sizeBytes;
-    return true;
+  constructor({ fileBytes, totalBytes }: TreeLimits) {
+    this.#fileBytes = fileBytes;
+    this.#left = totalBytes;
+  }
+
+  /** Of one file. */
+  get most(): number {
+    return Math.min(this.#fileBytes, this.#left);
+  }
+
+  take(bytes: number): void {
+    this.#left -= bytes;
   }
 }
 
@@ -124,23 +136,46 @@ function needed(
 
 type Entry = Awaited<ReturnType<ReturnType<Files['getTree']>['next']>>['value'];
 
-async function markOf(entry: Entry, budget: CompareBudget): Promise<Mark> {
+async function markOf(entry: Entry, budget: CompareBudget, before: Mark | undefined): Promise<Mark> {
   switch (entry.kind) {
     case 'directory':
       return { kind: 'directory' };
     case 'link':
       return { kind: 'link', target: entry.target };
     case 'file': {
-      const { mode, sizeBytes, content } = entry;
-      if (!budget.takes(entry)) return { kind: 'large', mode: mode & 0o777, sizeBytes };
-      const hash = createHash('sha256');
-      if (content !== undefined) hash.update(content);
-      else for await (const chunk of entry.body) hash.update(chunk);
-      return { kind: 'file', mode: mode & 0o777, sha256: hash.digest('hex'), sizeBytes };
+      const { mode, sizeBytes } = entry;
+      const sha256 = entry.isUnsent === true ? undefined : await hashOf(entry, budget, before);
+      if (sha256 === undefined) return { kind: 'large', mode: mode & 0o777, sizeBytes };
+      return { kind: 'file', mode: mode & 0o777, sha256, sizeBytes };
     }
     default:
       return { kind: 'other' };
   }
+}
+
+/**
+ * Undefined: it has more data than is compared. A baseline of before holes counted has the plain hash of a file with holes: one
+ * that has its size still is hashed in that way too, zeros and all.
+ */
+async function hashOf(
+  { content, pieces, sizeBytes }: Entry,
+  budget: CompareBudget,
+  before: Mark | undefined,
+): Promise<string | undefined> {
+  const { most } = budget;
+  const known = before?.kind === 'file' && before.sizeBytes === sizeBytes ? before.sha256 : undefined;
+  const isPlain = known?.startsWith(holesPrefix) === false && sizeBytes <= most;
+  const hash = new ContentHash({ plain: isPlain });
+  if (content !== undefined) hash.update(content);
+  else {
+    for await (const piece of isPlain ? withZeros(pieces) : pieces) {
+      hash.update(piece);
+      if (hash.hashedBytes > most) break;
+    }
+  }
+  budget.take(isPlain ? sizeBytes : Math.min(hash.hashedBytes, most));
+  if (hash.hashedBytes > most) return undefined;
+  return isPlain && hash.plainDigest() === known ? known : hash.digest();
 }
 
 /** A path that is on the host now as it was inside, or is gone there as it was inside. */
@@ -174,8 +209,7 @@ export async function movedBaseline(
   for await (const { key, content } of contentsOf(files, target, { wanted, entries })) {
     const mark = readMark(moved[key] ?? '');
     const keptAt = placeFor(pack, content.length);
-    const isSameContent =
-      mark.kind === 'file' && createHash('sha256').update(content).digest('hex') === mark.sha256;
+    const isSameContent = mark.kind === 'file' && hashLike(mark.sha256, content) === mark.sha256;
     if (!isSameContent || keptAt === undefined) continue;
     await pack.write(content);
     moved[key] = writeMark({ ...mark, sizeBytes: content.length, keptAt });

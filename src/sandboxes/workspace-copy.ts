@@ -3,7 +3,7 @@
  * folder of the host is only read.
  */
 
-import { createHash } from 'node:crypto';
+import { ContentHash } from '../lib/content-hash.ts';
 import type { HostEntry } from '../lib/host-tree.ts';
 import type { BoxPlan } from '../policy/box-plan.ts';
 import type { PlannedCopy } from '../policy/copy-sources.ts';
@@ -89,14 +89,14 @@ async function* kept(
   sizeBytes: number,
   done: (found: { readonly sha256: string; readonly keptAt?: number }) => void,
 ): AsyncGenerator<Buffer> {
-  const hash = createHash('sha256');
+  const hash = new ContentHash();
   const keptAt = placeFor(pack, sizeBytes);
   for await (const chunk of chunks) {
     hash.update(chunk);
     if (keptAt !== undefined) await pack.write(chunk);
     yield chunk;
   }
-  done({ sha256: hash.digest('hex'), ...(keptAt === undefined ? {} : { keptAt }) });
+  done({ sha256: hash.digest(), ...(keptAt === undefined ? {} : { keptAt }) });
 }
 
 export const workspaceCopy = ({ copies }: Pick<BoxPlan, 'copies'>): PlannedCopy | undefined =>

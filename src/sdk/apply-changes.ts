@@ -23,6 +23,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { realpath } from 'node:fs/promises';
+import type { Piece } from '../lib/content-hash.ts';
 import { SparseWriter } from '../lib/sparse-writer.ts';
 import { Turns } from '../lib/turns.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
@@ -179,7 +180,7 @@ const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
 async function stageFile(
   at: Buffer,
   { change, host }: Step,
-  chunks: AsyncIterable<Buffer> | Iterable<Buffer>,
+  chunks: AsyncIterable<Piece> | Iterable<Piece>,
 ): Promise<void> {
   const isRunnable = ((change.after?.mode ?? 0) & 0o100) !== 0;
   const fd = openSync(at, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, isRunnable ? 0o755 : 0o644);

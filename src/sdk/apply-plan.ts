@@ -71,7 +71,7 @@ export async function planApply(
       leftOut.push({ path: change.path, ...left });
       continue;
     }
-    const found = await folder.look(change.pathBytes);
+    const found = await folder.look(change.pathBytes, change.before?.sha256);
     // What is in its way becomes a folder before.
     const isCleared = found.kind === 'blocked' && folders.has(found.at.toString('latin1'));
     const host: HostState = isCleared ? { kind: 'absent' } : found;
@@ -116,7 +116,10 @@ const ownerMayRun = 0o100;
 export function isAs(side: ChangeSide | undefined, host: HostState): boolean {
   if (side === undefined) return host.kind === 'absent';
   if (side.kind === 'file' && host.kind === 'file')
-    return side.sha256 === host.sha256 && ((side.mode ?? 0) & ownerMayRun) === (host.mode & ownerMayRun);
+    return (
+      (side.sha256 === host.sha256 || (side.sha256 !== undefined && side.sha256 === host.plainSha256)) &&
+      ((side.mode ?? 0) & ownerMayRun) === (host.mode & ownerMayRun)
+    );
   if (side.kind === 'symlink' && host.kind === 'symlink')
     return side.linkTarget?.equals(host.linkTarget) ?? false;
   return side.kind === 'directory' && host.kind === 'directory';

@@ -8,7 +8,6 @@
  * large file is read otherwise.
  */
 
-import { createHash } from 'node:crypto';
 import {
   type BigIntStats,
   closeSync,
@@ -23,6 +22,7 @@ import {
   readSync,
 } from 'node:fs';
 import { promisify } from 'node:util';
+import { ContentHash, holesPrefix } from '../lib/content-hash.ts';
 import { OpenFolder } from '../lib/open-folder.ts';
 import { SallyportError } from '../protocol/errors.ts';
 
@@ -36,6 +36,8 @@ export type HostState =
       readonly kind: 'file';
       readonly mode: number;
       readonly sha256: string;
+      /** Of a file with holes that is compared with one that was hashed before holes counted. */
+      readonly plainSha256?: string;
       readonly uid: number;
       readonly gid: number;
       readonly stamp: string;
@@ -90,10 +92,10 @@ export class HostFolder {
     if (last !== undefined) this.#leave(last.folder);
   }
 
-  /** What is there, with the hash of a file. */
-  async look(path: Buffer): Promise<HostState> {
+  /** What is there, with the hash of a file. `known`: the hash with which it is compared. */
+  async look(path: Buffer, known?: string): Promise<HostState> {
     const parent = this.#parent(path, 'look');
-    return parent.kind === 'open' ? await stateAt(parent.folder.child(nameOf(path))) : parent;
+    return parent.kind === 'open' ? await stateAt(parent.folder.child(nameOf(path)), known) : parent;
   }
 
   /** Whether it is still what it was, and reached by the same folders; `cleared` says of what is in its way that it goes. */
@@ -191,28 +193,32 @@ const stampOf = ({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string =>
 const factsAt = (path: Buffer): BigIntStats | undefined =>
   lstatSync(path, { bigint: true, throwIfNoEntry: false });
 
-async function stateAt(path: Buffer): Promise<HostState> {
+async function stateAt(path: Buffer, known: string | undefined): Promise<HostState> {
   const facts = factsAt(path);
   if (facts === undefined) return { kind: 'absent' };
   if (facts.isDirectory()) return { kind: 'directory' };
   if (facts.isSymbolicLink())
     return { kind: 'symlink', linkTarget: readlinkSync(path, { encoding: 'buffer' }), stamp: stampOf(facts) };
-  return facts.isFile() ? await fileState(path) : { kind: 'other' };
+  return facts.isFile() ? await fileState(path, known) : { kind: 'other' };
 }
 
 const chunkBytes = 256 * 1024;
 
-async function fileState(path: Buffer): Promise<HostState> {
+async function fileState(path: Buffer, known: string | undefined): Promise<HostState> {
   // What was a file a moment ago may be a link or a pipe by now.
   const fd = openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   try {
     const facts = fstatSync(fd, { bigint: true });
+    const hash = new ContentHash({ plain: known?.startsWith(holesPrefix) === false });
+    await readInto(fd, facts.size, (chunk) => hash.update(chunk));
+    const plainSha256 = hash.plainDigest();
     return {
       kind: 'file',
       mode: Number(facts.mode & 0o777n),
       uid: Number(facts.uid),
       gid: Number(facts.gid),
-      sha256: await hashOf(fd, facts.size),
+      sha256: hash.digest(),
+      ...(plainSha256 === undefined ? {} : { plainSha256 }),
       stamp: stampOf(facts),
     };
   } finally {
@@ -220,8 +226,7 @@ async function fileState(path: Buffer): Promise<HostState> {
   }
 }
 
-async function hashOf(fd: number, size: bigint): Promise<string> {
-  const hash = createHash('sha256');
+async function readInto(fd: number, size: bigint, take: (chunk: Buffer) => void): Promise<void> {
   const isSmall = size < chunkBytes;
   // One byte more than a small file has, so that one read is all of it.
   const chunk = Buffer.allocUnsafe(isSmall ? Number(size) + 1 : chunkBytes);
@@ -229,10 +234,9 @@ async function hashOf(fd: number, size: bigint): Promise<string> {
     const bytesRead = isSmall
       ? readSync(fd, chunk, 0, chunk.length, null)
       : (await readAsync(fd, chunk, 0, chunk.length, null)).bytesRead;
-    hash.update(chunk.subarray(0, bytesRead));
+    take(chunk.subarray(0, bytesRead));
     if (bytesRead === 0 || (isSmall && bytesRead === Number(size))) break;
   }
-  return hash.digest('hex');
 }
 
 /** Whether it is still what it was, without reading it again. */

@@ -1,6 +1,7 @@
 /** The changes of a copied workspace as the daemon tells them, and the content on both sides of one. */
 
-import { createHash } from 'node:crypto';
+import { ContentHash, contentHash, type Hole, isHole } from '../lib/content-hash.ts';
+import { withZeros } from '../lib/holes.ts';
 import { isTreePath } from '../porter/tree-records.ts';
 import { linesContentType } from '../protocol/client-header.ts';
 import { SallyportError } from '../protocol/errors.ts';
@@ -16,6 +17,7 @@ export interface ChangeSide {
   /** Of a file. */
   readonly mode?: number;
   readonly size?: number;
+  /** `holes:` and a hash where the file has whole blocks of zeros: docs/results.md. */
   readonly sha256?: string;
   /** Of a link. */
   readonly linkTarget?: Buffer;
@@ -53,7 +55,7 @@ interface Cancel {
 export interface ChangedContent {
   readonly change: WorkspaceChange;
   /** Exactly as listed, or it throws. */
-  readonly chunks: AsyncIterable<Buffer> | Iterable<Buffer>;
+  readonly chunks: AsyncIterable<Buffer | Hole> | Iterable<Buffer>;
 }
 
 export type BroughtBackPath = BroughtBackInput;
@@ -86,9 +88,13 @@ export class ChangeCalls {
 
   /** A file as the list has it. */
   async *inside(target: string, change: WorkspaceChange, options: Cancel = {}): AsyncGenerator<Buffer> {
+    yield* withZeros(this.#pieces(target, change, options));
+  }
+
+  #pieces(target: string, change: WorkspaceChange, options: Cancel): AsyncGenerator<Buffer | Hole> {
     const path = Buffer.concat([Buffer.from(`${target}/`), change.pathBytes]);
     const length = (change.after?.size ?? 0) + 1;
-    yield* asListed(change, this.#files.stream(path, { length, ...options }));
+    return asListed(change, this.#files.pieces(path, { length, ...options }));
   }
 
   /** The same of several, in any order. Each is to be read before the next one is asked for. */
@@ -98,7 +104,7 @@ export class ChangeCalls {
     options: Cancel = {},
   ): AsyncGenerator<ChangedContent> {
     if (changes.length <= mostSingleFiles) {
-      for (const change of changes) yield { change, chunks: this.inside(target, change, options) };
+      for (const change of changes) yield { change, chunks: this.#pieces(target, change, options) };
       return;
     }
     const wanted = new Map(changes.map((change) => [change.pathBytes.toString('latin1'), change]));
@@ -109,7 +115,7 @@ export class ChangeCalls {
       wanted.delete(key);
       yield {
         change,
-        chunks: entry.content === undefined ? asListed(change, entry.body) : whole(change, entry.content),
+        chunks: entry.content === undefined ? asListed(change, entry.pieces) : whole(change, entry.content),
       };
     }
     for (const change of wanted.values()) throw changedInside(change);
@@ -136,23 +142,25 @@ async function* linesOf(values: readonly unknown[]): AsyncGenerator<Buffer> {
  * SECURITY: the path may lead elsewhere by now, and may have no end. What comes is bounded by the size that was told, and is
  * the file only if its hash is.
  */
-async function* asListed(change: WorkspaceChange, chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+async function* asListed(
+  change: WorkspaceChange,
+  pieces: AsyncIterable<Buffer | Hole>,
+): AsyncGenerator<Buffer | Hole> {
   const { size = 0, sha256 } = change.after ?? {};
-  const hash = createHash('sha256');
+  const hash = new ContentHash();
   let bytes = 0;
-  for await (const chunk of chunks) {
-    bytes += chunk.length;
+  for await (const piece of pieces) {
+    bytes += isHole(piece) ? piece.holeBytes : piece.length;
     if (bytes > size) throw changedInside(change);
-    hash.update(chunk);
-    yield chunk;
+    hash.update(piece);
+    yield piece;
   }
-  if (hash.digest('hex') !== sha256) throw changedInside(change);
+  if (hash.digest() !== sha256) throw changedInside(change);
 }
 
 /** The same of what is here already. */
 function whole(change: WorkspaceChange, content: Buffer): readonly Buffer[] {
-  if (createHash('sha256').update(content).digest('hex') !== change.after?.sha256)
-    throw changedInside(change);
+  if (contentHash(content) !== change.after?.sha256) throw changedInside(change);
   return [content];
 }
 

@@ -4,14 +4,11 @@ import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { open, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
+import type { Piece } from '../lib/content-hash.ts';
 import { OpenFolder } from '../lib/open-folder.ts';
 import { SparseWriter } from '../lib/sparse-writer.ts';
 
-export async function writeHostFile(
-  path: string,
-  chunks: AsyncIterable<Uint8Array>,
-  mode: number,
-): Promise<void> {
+export async function writeHostFile(path: string, chunks: AsyncIterable<Piece>, mode: number): Promise<void> {
   const name = basename(resolve(path));
   // Both steps are done in the folder that was there at first, whatever takes its name meanwhile.
   const folder = OpenFolder.at(dirname(resolve(path)));

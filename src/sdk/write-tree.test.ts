@@ -7,6 +7,10 @@ import { leavesTree, writeTree } from './write-tree.ts';
 
 async function* empty(): AsyncGenerator<Buffer> {}
 
+async function* only(body: Buffer): AsyncGenerator<Buffer> {
+  yield body;
+}
+
 function entry(
   kind: TreeEntry['kind'],
   path: string,
@@ -20,12 +24,8 @@ function entry(
     mtimeNs: more.mtimeNs ?? 0n,
     sizeBytes: body.length,
     target: Buffer.from(more.target ?? ''),
-    body:
-      kind === 'file'
-        ? (async function* () {
-            yield body;
-          })()
-        : empty(),
+    body: kind === 'file' ? only(body) : empty(),
+    pieces: kind === 'file' ? only(body) : empty(),
   };
 }
 

@@ -22,6 +22,7 @@ import {
   unlinkSync,
   writeSync,
 } from 'node:fs';
+import type { Piece } from '../lib/content-hash.ts';
 import { OpenFolder } from '../lib/open-folder.ts';
 import { SparseWriter } from '../lib/sparse-writer.ts';
 import { mostTreeEntries } from '../porter/tree-records.ts';
@@ -111,14 +112,14 @@ function writeLink(at: Buffer, { target, mtimeNs }: TreeEntry): void {
   if (time !== undefined) lutimesSync(at, time, time);
 }
 
-async function writeFile(at: Buffer, { body, mode, mtimeNs, sizeBytes }: TreeEntry): Promise<void> {
+async function writeFile(at: Buffer, { body, pieces, mode, mtimeNs, sizeBytes }: TreeEntry): Promise<void> {
   const fd = inPlaceOf(at, () => openSync(at, fileFlags, mode & 0o777));
   try {
     if (sizeBytes <= smallBytes) {
       for await (const chunk of body) {
         for (let done = 0; done < chunk.length; ) done += writeSync(fd, chunk, done);
       }
-    } else await writeLarge(fd, body, sizeBytes);
+    } else await writeLarge(fd, pieces, sizeBytes);
     fchmodSync(fd, mode & 0o777);
     const time = secondsOf(mtimeNs);
     if (time !== undefined) futimesSync(fd, time, time);
@@ -127,11 +128,11 @@ async function writeFile(at: Buffer, { body, mode, mtimeNs, sizeBytes }: TreeEnt
   }
 }
 
-async function writeLarge(fd: number, body: AsyncIterable<Buffer>, sizeBytes: number): Promise<void> {
+async function writeLarge(fd: number, pieces: AsyncIterable<Piece>, sizeBytes: number): Promise<void> {
   // A size that no file has here is refused before anything of it is made.
   ftruncateSync(fd, sizeBytes);
   const writer = new SparseWriter(fd);
-  for await (const chunk of body) await writer.write(chunk);
+  for await (const piece of pieces) await writer.write(piece);
 }
 
 /** Makes what is not there; whatever has the name is taken away, unless it is a folder. */

@@ -110,11 +110,11 @@ export class FileTalk implements Talk {
           .end();
       case operation.read: {
         const length = random.chance(2) ? 2n ** 64n - 1n : BigInt(random.number());
-        return writer
+        writer
           .bytes(random.chance(4) ? '/dev/zero' : this.#path())
           .u64(BigInt(random.below(4) === 0 ? random.number() : 0))
-          .u64(length)
-          .end();
+          .u64(length);
+        return random.chance(2) ? writer.end() : writer.u32(yes()).end();
       }
       case operation.write:
         return writer

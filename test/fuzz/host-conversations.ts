@@ -1,5 +1,7 @@
 /** What a host may have under way, each with the answer that a true porter would give. */
 
+import { isHole } from '../../src/lib/content-hash.ts';
+import { decodeExtents } from '../../src/porter/extents.ts';
 import { frameType } from '../../src/porter/frame.ts';
 import type { OutputSink } from '../../src/porter/output-sink.ts';
 import { PayloadWriter } from '../../src/porter/payload.ts';
@@ -7,7 +9,7 @@ import type { Porter } from '../../src/porter/porter.ts';
 import { isTreePath } from '../../src/porter/tree-records.ts';
 import type { Tunnel } from '../../src/porter/tunnel.ts';
 import type { Random } from './random.ts';
-import { treeRecords } from './tree-bytes.ts';
+import { extents, treeRecords } from './tree-bytes.ts';
 
 export interface Answer {
   readonly type: number;
@@ -169,6 +171,17 @@ const read: Conversation = {
     }
   },
   answers: (random) => [...data(random, random.bytes(random.below(60))), done(random, statRecord(random))],
+};
+
+const readExtents: Conversation = {
+  ask: async (porter, random, account) => {
+    for await (const piece of decodeExtents(porter.files.readExtents('/a', { length: 500 }), 0, 500)) {
+      if (!isHole(piece)) account.bytes += piece.length;
+      else if (piece.holeBytes > 500) throw new Error('more than was asked for');
+      if (random.chance(20)) return;
+    }
+  },
+  answers: (random) => [...data(random, extents(random)), done(random, statRecord(random))],
 };
 
 const write: Conversation = {
@@ -336,6 +349,7 @@ export const conversations = [
   remove,
   directory,
   read,
+  readExtents,
   write,
   watch,
   putTree,

@@ -21,7 +21,7 @@ const frame = (type: number, stream: number, payload: Buffer, epoch = 1): Buffer
 const welcome = frame(
   frameType.welcome,
   0,
-  new PayloadWriter().u16(1).u16(0).u64(0n).bytes('fuzz').u32(1).u32(65536).u32(65536).u32(0).end(),
+  new PayloadWriter().u16(1).u16(0).u64(5n).bytes('fuzz').u32(1).u32(65536).u32(65536).u32(0).end(),
 );
 
 /** Frames whose checksum is right and whose content is not. */

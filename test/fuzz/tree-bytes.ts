@@ -47,6 +47,23 @@ function sparse(random: Random, header: PutHeader, body: Buffer): Buffer {
   return random.chance(15) ? random.mutate(bytes) : bytes;
 }
 
+/** As porter sends one file with holes. */
+export function extents(random: Random): Buffer {
+  const parts: Buffer[] = [];
+  let at = 0;
+  for (let count = random.below(4); count >= 0; count--) {
+    const body = count === 0 ? Buffer.alloc(0) : random.bytes(1 + random.below(100));
+    at += random.below(60);
+    const head = Buffer.alloc(16);
+    head.writeBigUInt64LE(BigInt(random.chance(30) ? random.number() : at), 0);
+    head.writeBigUInt64LE(BigInt(random.chance(30) ? random.number() : body.length), 8);
+    parts.push(head, body);
+    at += body.length;
+  }
+  const bytes = Buffer.concat(parts);
+  return random.chance(15) ? random.mutate(bytes) : bytes;
+}
+
 export function treeRecords(random: Random): Buffer {
   return Buffer.concat(Array.from({ length: 1 + random.below(6) }, () => record(random)));
 }

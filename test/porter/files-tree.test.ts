@@ -15,11 +15,11 @@ import { describe, expect, it } from 'vitest';
 import type { TreeEntry, TreeSource } from '../../src/porter/tree-stream.ts';
 import { bytesOf, filesInFolder, gather } from '../support/porter-files.ts';
 
-type Kept = Omit<TreeEntry, 'body'> & { readonly content: Buffer };
+type Kept = Omit<TreeEntry, 'body' | 'pieces'> & { readonly content: Buffer };
 
 async function keep(entries: AsyncIterable<TreeEntry>): Promise<ReadonlyMap<string, Kept>> {
   const kept = new Map<string, Kept>();
-  for await (const { body, ...header } of entries) {
+  for await (const { body, pieces: _, ...header } of entries) {
     kept.set(header.path.toString('latin1'), { ...header, content: await bytesOf(body) });
   }
   return kept;

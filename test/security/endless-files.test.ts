@@ -4,17 +4,20 @@
  */
 
 import { execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { killContainer } from '../../src/engines/docker/containers/kill.ts';
 import { listContainers } from '../../src/engines/docker/containers/list.ts';
+import { ContentHash, contentHash } from '../../src/lib/content-hash.ts';
+import { withZeros } from '../../src/lib/holes.ts';
+import { decodeExtents } from '../../src/porter/extents.ts';
 import { label } from '../../src/protocol/labels.ts';
 import { newFolder, sally, startSally } from '../support/cli.ts';
 import { testEngine } from '../support/engine.ts';
 import { imageFlags } from '../support/engine-under-test.ts';
 import { connectPorter } from '../support/porter-child.ts';
+import { bytesOf } from '../support/porter-files.ts';
 import { dockerAlone, when } from '../support/selection.ts';
 import { until } from '../support/until.ts';
 
@@ -28,6 +31,7 @@ afterAll(async () => {
 
 async function copied(): Promise<{
   readonly name: string;
+  readonly folder: string;
   readonly inside: (script: string) => Promise<void>;
 }> {
   const name = `endless-${process.pid}-${++count}`;
@@ -39,6 +43,7 @@ async function copied(): Promise<{
   made.push(name);
   return {
     name,
+    folder,
     inside: async (script) => {
       expect((await sally(['exec', name, '--', 'sh', '-c', script])).code).toBe(0);
     },
@@ -46,25 +51,52 @@ async function copied(): Promise<{
 }
 
 describe('a file with holes', () => {
-  it('of 1 TiB is told as not compared, beside a change that is shown; rm refuses, and --force removes', async () => {
-    const { name, inside } = await copied();
-    await inside('truncate -s 1T huge; echo more >> plain.txt');
+  it('[N5] of 1 TiB is compared at once, comes out and is applied with its hole, and holds up no rm', async () => {
+    const { name, folder, inside } = await copied();
+    await inside('truncate -s 1T huge; printf end >> huge; echo more >> plain.txt');
     const diff = await sally(['diff', name]);
     expect(diff.code).toBe(0);
     expect(diff.stdout).toContain('+more');
-    expect(diff.stderr).toContain(`huge is too large to compare (${TiB} bytes)`);
     const { changes } = JSON.parse((await sally(['diff', name, '--json'])).stdout);
+    const hash = new ContentHash().update({ holeBytes: TiB }).update(Buffer.from('end')).digest();
     expect(changes).toMatchObject([
-      { path: 'huge', change: 'added', after: { kind: 'file', size: TiB, compared: false } },
+      { path: 'huge', change: 'added', after: { kind: 'file', size: TiB + 3, sha256: hash } },
       { path: 'plain.txt', change: 'changed' },
     ]);
+    expect((await sally(['rm', name])).code).toBe(1);
+    const out = await newFolder();
+    expect((await sally(['cp', `${name}:/workspace/huge`, join(out, 'single')])).code).toBe(0);
+    expect((await sally(['cp', `${name}:/workspace`, join(out, 'all')])).code).toBe(0);
     const applied = await sally(['apply', name]);
     expect(applied).toMatchObject({ code: 0 });
-    expect(applied.stderr).toContain('left out huge: it is too large to compare');
-    const removed = await sally(['rm', name]);
-    expect(removed.code).toBe(1);
-    expect(removed.stderr).toContain('1 changes that exist nowhere else: huge');
-    expect((await sally(['rm', '--force', name])).code).toBe(0);
+    for (const file of [join(out, 'single'), join(out, 'all/huge'), join(folder, 'huge')]) {
+      const facts = await stat(file);
+      expect(facts.size).toBe(TiB + 3);
+      expect(facts.blocks * 512).toBeLessThan(2 ** 20);
+    }
+    expect(JSON.parse((await sally(['diff', name, '--json'])).stdout).changes).toEqual([]);
+    expect((await sally(['rm', name])).code).toBe(0);
+  });
+
+  it('[N5] takes no time, and nothing from the budget of other files', async () => {
+    const { name, folder, inside } = await copied();
+    await inside(
+      'for i in 1 2 3 4 5 6; do truncate -s 4G a$i; done; echo more > last; echo more >> plain.txt',
+    );
+    const began = performance.now();
+    const { changes } = JSON.parse((await sally(['diff', name, '--json'])).stdout);
+    // Hashing 24 GiB of zeros takes more than a minute.
+    expect(performance.now() - began).toBeLessThan(20_000);
+    const listed = changes.map(({ path, after }: { path: string; after: { compared?: boolean } }) => [
+      path,
+      after.compared,
+    ]);
+    expect(listed).toEqual(
+      ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'last', 'plain.txt'].map((path) => [path, undefined]),
+    );
+    expect(await sally(['apply', name])).toMatchObject({ code: 0 });
+    expect(await readFile(join(folder, 'last'), 'utf8')).toBe('more\n');
+    expect((await sally(['rm', name])).code).toBe(0);
   });
 
   it('is compared by its content, and comes out with its holes', async () => {
@@ -73,12 +105,12 @@ describe('a file with holes', () => {
       'mkdir t && truncate -s 300M t/hole && printf end >> t/hole && head -c 300000 /dev/zero > t/zeros',
     );
     const { changes } = JSON.parse((await sally(['diff', name, '--json'])).stdout);
-    const content = createHash('sha256')
-      .update(Buffer.alloc(300 * 2 ** 20))
-      .update('end')
-      .digest('hex');
+    const content = Buffer.concat([Buffer.alloc(300 * 2 ** 20), Buffer.from('end')]);
     expect(changes).toContainEqual(
-      expect.objectContaining({ path: 't/hole', after: expect.objectContaining({ sha256: content }) }),
+      expect.objectContaining({
+        path: 't/hole',
+        after: expect.objectContaining({ sha256: contentHash(content) }),
+      }),
     );
     const out = await newFolder();
     expect((await sally(['cp', `${name}:/workspace/t`, join(out, 't')])).code).toBe(0);
@@ -87,8 +119,7 @@ describe('a file with holes', () => {
       const facts = await stat(join(out, file));
       expect(facts.size).toBe(300 * 2 ** 20 + 3);
       expect(facts.blocks * 512).toBeLessThan(2 ** 25);
-      const hash = createHash('sha256').update(await readFile(join(out, file)));
-      expect(hash.digest('hex')).toBe(content);
+      expect((await readFile(join(out, file))).equals(content)).toBe(true);
     }
     expect((await readFile(join(out, 't/zeros'))).equals(Buffer.alloc(300_000))).toBe(true);
   });
@@ -116,6 +147,20 @@ describe('a file with holes', () => {
       );
     }
     expect(found.sort()).toEqual((await readdir(folder)).sort());
+    for (const name of found) {
+      const content = await readFile(join(folder, name));
+      for (const [offset, length] of [
+        [0, undefined],
+        [500_000, 1_000_000],
+        [4_000_000, 10],
+      ] as const) {
+        const options = { offset, ...(length === undefined ? {} : { length }) };
+        const until = length === undefined ? undefined : offset + length;
+        const pieces = decodeExtents(files.readExtents(join(folder, name), options), offset, until);
+        const part = length === undefined ? content : content.subarray(offset, offset + length);
+        expect((await bytesOf(withZeros(pieces))).equals(part), `${name} from ${offset}`).toBe(true);
+      }
+    }
   });
 
   it('beyond a limit comes without content, and those within it come whole', async () => {
@@ -125,7 +170,13 @@ describe('a file with holes', () => {
     const { files } = await connectPorter();
     const sent: Record<string, number> = {};
     const limits = { fileBytes: 1000, totalBytes: 2500 };
+    await writeFile(join(folder, 'hole'), '');
+    await truncate(join(folder, 'hole'), TiB);
     for await (const { path, content, isUnsent, sizeBytes } of files.getTree(folder, { limits })) {
+      if (path.toString() === 'hole') {
+        expect(isUnsent).toBe(undefined);
+        continue;
+      }
       expect(sizeBytes).toBe(path.toString() === 'large' ? 1001 : 1000);
       if (isUnsent !== true) sent[path.toString()] = content?.length ?? -1;
     }

@@ -1,6 +1,6 @@
 /** Which changed paths of a clone are in commits that are here by now. Asked of our own objects, not of the sandbox. */
 
-import { createHash } from 'node:crypto';
+import { contentHash } from '../../lib/content-hash.ts';
 import { type GitPlace, mustGit, readBlobs, zeroSeparated } from './git-process.ts';
 
 export interface ChangedPath {
@@ -82,7 +82,7 @@ function couldBe(after: NonNullable<ChangedPath['after']>, { mode, sizeBytes }: 
 function isContent(after: ChangedPath['after'], content: Buffer): boolean {
   if (after?.kind === 'link') return after.target.equals(content);
   if (after?.kind !== 'file') return false;
-  return createHash('sha256').update(content).digest('hex') === after.sha256;
+  return contentHash(content) === after.sha256;
 }
 
 function* inPortions<T extends { readonly entry: Entry }>(all: readonly T[]): Generator<readonly T[]> {

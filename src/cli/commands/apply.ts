@@ -180,7 +180,7 @@ async function asBranch(
 ): Promise<number> {
   const found = await withoutProtected(await calls.list({ signal }), options);
   const entries = found.changes
-    .filter(isInPatch)
+    .filter((change) => isInPatch(change) && isInCommit(change))
     .map((change) => entryOf(calls, found.target, change, signal));
   if (entries.length === 0) {
     note(`nothing changed in ${name} that a commit could hold; no branch was made`);
@@ -191,6 +191,16 @@ async function asBranch(
   if (options.json === true) printJson(branchJson(made));
   else printBranch(made, found.source);
   return exitCode.ok;
+}
+
+/** Each file of a commit is in memory as a whole; one with holes may have any size. */
+const mostCommittedBytes = 2 ** 30;
+
+function isInCommit({ pathBytes, after }: WorkspaceChange): boolean {
+  const isSmall = (after?.size ?? 0) <= mostCommittedBytes && after?.compared !== false;
+  if (!isSmall)
+    note(`left out ${shownPath(pathBytes)}: it is too large for a commit; \`sally cp\` copies it out`);
+  return isSmall;
 }
 
 function entryOf(

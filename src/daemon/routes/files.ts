@@ -45,19 +45,21 @@ export const fileRoutes: readonly Route[] = [
       path: insidePath,
       offset: whole('Begin here.'),
       length: whole('At most so many bytes.'),
+      holes: flag('As extents (docs/protocol.md, section 6), without the zeros of holes.', false),
     },
-    answers: { 200: { contentType: 'application/octet-stream', description: 'The bytes' } },
+    answers: {
+      200: { contentType: 'application/octet-stream', description: 'The bytes, or extents of them' },
+    },
     handle: async ({ sandbox, query, signal }) => {
       const files = await sandbox().files();
-      const { offset, length } = query;
-      return bytes(
-        'application/octet-stream',
-        files.read(query.path, {
-          signal,
-          ...(offset === undefined ? {} : { offset }),
-          ...(length === undefined ? {} : { length }),
-        }),
-      );
+      const { offset, length, holes } = query;
+      const options = {
+        signal,
+        ...(offset === undefined ? {} : { offset }),
+        ...(length === undefined ? {} : { length }),
+      };
+      const content = holes ? files.readExtents(query.path, options) : files.read(query.path, options);
+      return bytes('application/octet-stream', content);
     },
   }),
   route({
