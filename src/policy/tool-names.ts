@@ -136,6 +136,13 @@ export const toolNames: readonly ToolName[] = [
   ...copied('uv-cache', '`uv` and `uvx`', 'they install or run a package: it is linked from there', ['.']),
   ...copied('npm', '`npx`', 'it is called: the package is run from there', ['_npx']),
   ...copied('npm', '`npm`', 'it installs a package without a lock file: the index is believed', ['_cacache']),
+  // With `prefix=~/.npm` in the host's ~/.npmrc.
+  ...held('npm', 'the shell and `npm`')(
+    '`prefix` is `~/.npm`: a global package is called by its name',
+    folder,
+    ['bin', 'lib'],
+  ),
+  ...held('npm', '`npm`')('`prefix` is `~/.npm`: any command reads its settings', folder, ['etc']),
   ...copied('npm', 'install scripts of native packages', 'they unpack a binary from there', [
     '_prebuilds',
     '_libvips',

@@ -70,6 +70,27 @@ describe('[A4] uv and npm', () => {
     );
   });
 
+  test('cannot plant a global program or settings of npm where its prefix is ~/.npm', async () => {
+    const path = toolHome({ '.npm/bin/tool': 'host', '.npm/lib/node_modules/tool/cli.js': 'host' });
+    const before = homeTree(path);
+    const names = ['bin/tool', 'bin/git', 'lib/node_modules/tool/cli.js', 'lib/new', 'etc/npmrc'];
+    const acts = names.map(
+      (name) =>
+        `mkdir -p $(dirname .npm/${name}) 2>/dev/null; (echo x > .npm/${name}) 2>/dev/null || echo held`,
+    );
+    const world = await openSandboxes({ home: path });
+    const box = await world.make({ spec: { builtin_tools: ['npm'] } });
+    expect(await inHomeOf(box, `${acts.join('\n')}\ncat .npm/bin/tool; echo x > .npm/free`)).toBe(
+      `${'held\n'.repeat(names.length)}host`,
+    );
+    await box.remove({ force: true });
+    expect(homeTree(path)).toEqual({ ...before, '.npm/free': 'x\n' });
+    const open = await openSandboxes({ home: path });
+    const free = await open.make({ spec: { builtin_tools: [{ name: 'npm', mode: 'shared' }] } });
+    await inHomeOf(free, acts.join('\n'));
+    for (const name of names) expect(readFileSync(join(path, '.npm', name), 'utf8')).toBe('x\n');
+  });
+
   test('[A12] have them again after the state folder was lost, and the host keeps its own', async () => {
     const path = toolHome(files);
     const before = homeTree(path);
