@@ -124,6 +124,29 @@ describe('[N22] a sandbox that resets HTTP/2 streams without end', () => {
     expect([await get(other), quiet.told]).toEqual([200, []]);
   });
 
+  it.each([
+    ['PING', () => frame(6, 0, 0, Buffer.alloc(8))],
+    ['SETTINGS', () => frame(frameKind.settings, 0, 0)],
+  ])('loses them as well by %s frames above the budget', async (_kind, one) => {
+    const { ca, noisy, quiet } = await world();
+    const other = speakHttp2(await opened(quiet.proxy, ca));
+    const socket = await opened(noisy.proxy, ca);
+    const closed = new Promise((resolve) => socket.once('close', resolve));
+    socket.resume();
+    socket.on('error', () => {});
+    const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+    socket.write(Buffer.concat([preface, frame(frameKind.settings, 0, 0)]));
+    // In portions, each of which is answered: more answers at once are a violation in itself.
+    const write = (): void => void socket.write(Buffer.concat(Array.from({ length: 200 }, one)));
+    const timer = setInterval(write, 20);
+    await closed;
+    clearInterval(timer);
+    expect(noisy.told).toEqual([
+      expect.stringContaining('egress_over_budget: more than 256 HTTP/2 control frames a second'),
+    ]);
+    expect([await get(other), quiet.told]).toEqual([200, []]);
+  });
+
   it('is told apart from a client that asks as often and takes its answers', async () => {
     const { ca, noisy } = await world();
     const client = speakHttp2(await opened(noisy.proxy, ca));

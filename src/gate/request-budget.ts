@@ -11,6 +11,8 @@ import type { RareNotes } from './rare-notes.ts';
 
 const requests: Rate = { burst: 2048, perSecond: 512 };
 const resets: Rate = { burst: 256, perSecond: 32 };
+/** PING and SETTINGS of HTTP/2: each is answered. */
+const controls: Rate = { burst: 1024, perSecond: 256 };
 const unpackedBytes: Rate = { burst: 64 * 2 ** 20, perSecond: 32 * 2 ** 20 };
 /** Each has a connection of this machine. One of HTTP/2 carries many, so the limit of connections does not bound them. */
 const atOnce: AtOnce = { served: 512, waiting: 1536 };
@@ -30,6 +32,7 @@ export class RequestBudget {
   #inside = 0;
   readonly #requests = new Allowance(requests);
   readonly #resets = new Allowance(resets);
+  readonly #controls = new Allowance(controls);
   readonly #unpacked = new Allowance(unpackedBytes);
   readonly #held = new Slots(mostHeld);
   readonly #unpacking = new Slots(1);
@@ -115,16 +118,21 @@ export class RequestBudget {
 
   /** A client gave up a stream before it was answered. */
   reset(): void {
-    if (this.#resets.take()) return;
+    if (!this.#resets.take()) this.#calm(`more than ${resets.perSecond} HTTP/2 streams reset a second`);
+  }
+
+  /** A client sent a frame that is no part of a request, and has its answer. */
+  control(): void {
+    if (!this.#controls.take()) this.#calm(`more than ${controls.perSecond} HTTP/2 control frames a second`);
+  }
+
+  #calm(why: string): void {
     this.#calmUntilMs = performance.now() + calmMs;
     const closed = [...this.#http2];
     this.#http2.clear();
     for (const close of closed) close();
     const seconds = calmMs / 1000;
-    this.#notes.note(
-      overBudget,
-      `more than ${resets.perSecond} HTTP/2 streams reset a second: the gate closes HTTP/2 for ${seconds} s`,
-    );
+    this.#notes.note(overBudget, `${why}: the gate closes HTTP/2 for ${seconds} s`);
   }
 }
 

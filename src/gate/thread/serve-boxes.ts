@@ -10,6 +10,7 @@ import type { MachineResolver } from '../resolver.ts';
 import type { TorLease, TorPlace } from '../tor/tor-client.ts';
 import { findProxy } from '../upstream-proxy.ts';
 import type { FromThread, OpenedBox, ToThread, WireError } from './messages.ts';
+import { type ThreadShare, ThreadTime } from './thread-share.ts';
 import { ThreadStream } from './thread-stream.ts';
 
 export interface ServeOptions {
@@ -25,8 +26,9 @@ export function serveBoxes(options: ServeOptions): void {
 
 class ServedBoxes {
   readonly #options: ServeOptions;
-  readonly #boxes = new Map<number, BoxConnections>();
-  readonly #streams = new Map<number, ThreadStream>();
+  readonly #boxes = new Map<number, { readonly connections: BoxConnections; readonly share: ThreadShare }>();
+  readonly #streams = new Map<number, { readonly stream: ThreadStream; readonly share: ThreadShare }>();
+  readonly #time = new ThreadTime();
   readonly #torCalls = new Map<number, Deferred<TorPlace>>();
   #nextCall = 1;
 
@@ -37,17 +39,21 @@ class ServedBoxes {
   receive(message: ToThread): void {
     switch (message.kind) {
       case 'box':
-        this.#boxes.set(message.opened.box, this.#open(message.opened));
+        this.#boxes.set(message.opened.box, {
+          connections: this.#open(message.opened),
+          share: this.#time.share(),
+        });
         return;
       case 'end':
-        this.#boxes.get(message.box)?.end();
+        this.#boxes.get(message.box)?.connections.end();
+        this.#boxes.get(message.box)?.share.end();
         this.#boxes.delete(message.box);
         return;
       case 'close-all':
-        this.#boxes.get(message.box)?.closeAll();
+        this.#boxes.get(message.box)?.connections.closeAll();
         return;
       case 'probe':
-        this.#boxes.get(message.box)?.probeAs(message.name);
+        this.#boxes.get(message.box)?.connections.probeAs(message.name);
         this.#send({ kind: 'answer', call: message.call, closed: 0 });
         return;
       case 'change':
@@ -57,7 +63,7 @@ class ServedBoxes {
         this.#serve(message);
         return;
       case 'stream':
-        this.#streams.get(message.stream)?.receive(message.message);
+        this.#receive(message);
         return;
       case 'tor':
         this.#onTor(message.call, message.place);
@@ -102,16 +108,32 @@ class ServedBoxes {
   }
 
   #serve({ box, stream: number, where }: Extract<ToThread, { kind: 'connection' }>): void {
-    const stream = new ThreadStream((message) => this.#send({ kind: 'stream', stream: number, message }));
-    this.#streams.set(number, stream);
+    const served = this.#boxes.get(box);
+    if (served === undefined) {
+      this.#send({ kind: 'stream', stream: number, message: { closed: true } });
+      return;
+    }
+    const { connections, share } = served;
+    const stream = new ThreadStream(
+      (message) => this.#send({ kind: 'stream', stream: number, message }),
+      (next) => share.handed(next),
+    );
+    this.#streams.set(number, { stream, share });
     stream.once('close', () => this.#streams.delete(number));
-    const connections = this.#boxes.get(box);
-    if (connections === undefined) stream.destroy();
-    else connections.serve(stream, where);
+    share.run(() => connections.serve(stream, where));
+  }
+
+  /** Data of one that took more than its share waits, and its connections with it. An acknowledgement costs nothing. */
+  #receive({ stream: number, message }: Extract<ToThread, { kind: 'stream' }>): void {
+    const known = this.#streams.get(number);
+    if (known === undefined) return;
+    const { stream, share } = known;
+    if ('taken' in message) stream.receive(message);
+    else share.run(() => stream.receive(message));
   }
 
   async #change({ box, call, egress }: Extract<ToThread, { kind: 'change' }>): Promise<void> {
-    const closed = (await this.#boxes.get(box)?.change(egress)) ?? 0;
+    const closed = (await this.#boxes.get(box)?.connections.change(egress)) ?? 0;
     this.#send({ kind: 'answer', call, closed });
   }
 

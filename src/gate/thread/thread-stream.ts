@@ -13,18 +13,24 @@ export type StreamMessage =
 
 const windowBytes = 256 * 1024;
 const promptBytes = 32 * 1024;
+/** What a message counts for at least: many tiny ones would fill the memory of whoever lets them wait. */
+const leastCost = 1024;
+const costOf = (bytes: number): number => Math.max(bytes, leastCost);
 
 export class ThreadStream extends Duplex {
   readonly #send: (message: StreamMessage) => void;
+  readonly #pace: (next: () => void) => void;
   #underWay = 0;
   #waiting: (() => void) | undefined;
   #unacknowledged = 0;
   #endReceived = false;
   #closeReceived = false;
 
-  constructor(send: (message: StreamMessage) => void) {
+  /** `pace`: calls back when more may be sent. */
+  constructor(send: (message: StreamMessage) => void, pace: (next: () => void) => void = (next) => next()) {
     super({ allowHalfOpen: true, readableHighWaterMark: promptBytes, writableHighWaterMark: promptBytes });
     this.#send = send;
+    this.#pace = pace;
     this.on('error', () => {});
   }
 
@@ -32,7 +38,7 @@ export class ThreadStream extends Duplex {
     if (this.destroyed) return;
     if ('data' in message) {
       const { buffer, byteOffset, byteLength } = message.data;
-      this.#unacknowledged += byteLength;
+      this.#unacknowledged += costOf(byteLength);
       // Acknowledged by `_read`, when there is room for more.
       this.push(Buffer.from(buffer, byteOffset, byteLength));
     } else if ('taken' in message) {
@@ -59,10 +65,12 @@ export class ThreadStream extends Duplex {
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
     // A copy: what arrives is a view into a buffer that others use.
     const data = new Uint8Array(chunk);
-    this.#underWay += data.byteLength;
+    this.#underWay += costOf(data.byteLength);
     this.#send({ data });
-    if (this.#underWay < windowBytes) done();
-    else this.#waiting = done;
+    this.#pace(() => {
+      if (this.#underWay < windowBytes) done();
+      else this.#waiting = done;
+    });
   }
 
   override _final(done: () => void): void {

@@ -35,7 +35,11 @@ export async function serveHttp2(
   const exchanges = new Exchanges(session, options);
   // Node clears this only on sockets that its own TLS server made, and waits for it for ever on others.
   if (socket instanceof tls.TLSSocket) Object.assign(socket, { secureConnecting: false });
-  const peer = http2.performServerHandshake(socket, { settings });
+  const peer = http2.performServerHandshake(socket, {
+    settings,
+    maxSettings: 32,
+    maxSessionInvalidFrames: 100,
+  });
   const stop = (): void => peer.destroy();
   const calm = (): void => {
     peer.goaway(http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
@@ -44,6 +48,8 @@ export async function serveHttp2(
   const leave = options.budget?.http2(calm);
   options.signal.addEventListener('abort', stop, { once: true });
   peer.on('error', () => {});
+  peer.on('ping', () => options.budget?.control());
+  peer.on('remoteSettings', () => options.budget?.control());
   peer.on('stream', (stream: http2.ServerHttp2Stream, _headers: unknown, flags: number, raw: string[]) => {
     stream.on('error', () => {});
     // What came in one packet with the reset that was one too many.
