@@ -22,6 +22,7 @@ import { dockerServiceEngine } from '../engines/docker/service-engine.ts';
 import { StorageSize } from '../engines/docker/storage-size.ts';
 import type { EngineConnection } from '../engines/docker/wire/connection.ts';
 import { serviceAsker } from '../gate/ask-service.ts';
+import { KnownValues } from '../gate/credentials/known-values.ts';
 import { PhantomRegistry } from '../gate/credentials/phantoms.ts';
 import { EgressGate } from '../gate/gate.ts';
 import type { UpstreamTls } from '../gate/http/upstream.ts';
@@ -336,6 +337,7 @@ function constructGate(
     secrets: {
       source,
       registry: new PhantomRegistry(),
+      values: new KnownValues(),
       keys: new GateKeyFiles(stateDir),
       upstreamTls: tls,
     },

@@ -9,6 +9,7 @@ import { sandboxIdFrom } from '../protocol/ids.ts';
 import { GateKeyFiles } from '../store/gate-keys.ts';
 import { openSecrets } from '../store/secrets.ts';
 import { BoxCredentials, requireSecrets } from './box-credentials.ts';
+import { KnownValues } from './credentials/known-values.ts';
 import { PhantomRegistry } from './credentials/phantoms.ts';
 import { readClientHello } from './tls/client-hello.ts';
 import { SandboxAuthority } from './tls/sandbox-authority.ts';
@@ -22,7 +23,13 @@ function daemonOn(stateDir: string, company: SandboxAuthority) {
   const source = openSecrets(stateDir);
   const registry = new PhantomRegistry();
   const keys = new GateKeyFiles(stateDir);
-  return { source, registry, keys, upstreamTls: upstreamTls([company.certificatePem]) };
+  return {
+    source,
+    registry,
+    values: new KnownValues(),
+    keys,
+    upstreamTls: upstreamTls([company.certificatePem]),
+  };
 }
 
 describe('the credentials of a sandbox', () => {

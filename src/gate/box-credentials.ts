@@ -8,6 +8,7 @@ import { SallyportError } from '../protocol/errors.ts';
 import type { SandboxId } from '../protocol/ids.ts';
 import type { VerifyCheck } from '../protocol/views.ts';
 import type { Allowed, Destination, EgressSession } from './contract.ts';
+import type { KnownValues } from './credentials/known-values.ts';
 import type { PhantomRegistry } from './credentials/phantoms.ts';
 import { Credentials, type SecretSource } from './credentials.ts';
 import type { UpstreamTls } from './http/upstream.ts';
@@ -27,6 +28,7 @@ interface KeptKeys {
 export interface GateSecrets {
   readonly source: SecretSource;
   readonly registry: PhantomRegistry;
+  readonly values: KnownValues;
   readonly keys: {
     load(id: SandboxId): KeptKeys | undefined;
     save(id: SandboxId, keys: { authority: StoredAuthority; phantoms: Record<string, string> }): void;
@@ -53,7 +55,7 @@ export class BoxCredentials {
   readonly #source: SecretSource;
 
   constructor(id: SandboxId, names: readonly string[], secrets: GateSecrets, now: Date = new Date()) {
-    const { source, registry, keys, upstreamTls } = secrets;
+    const { source, registry, values, keys, upstreamTls } = secrets;
     const kept = keys.load(id);
     this.#upstreamTls = upstreamTls;
     this.#names = names;
@@ -66,6 +68,7 @@ export class BoxCredentials {
       phantoms: kept?.phantoms ?? {},
       source,
       registry,
+      values,
     });
     const phantoms = { ...this.credentials.phantoms() };
     const isKept = kept !== undefined && names.every((name) => kept.phantoms[name] !== undefined);
@@ -77,7 +80,7 @@ export class BoxCredentials {
     return { authority: this.#authority.stored(), phantoms: { ...this.credentials.phantoms() } };
   }
 
-  /** A secret is bound to it, so TLS to it is opened. */
+  /** A secret is or was bound to it, so TLS to it is opened. */
   needsInspection(destination: Destination): boolean {
     return this.credentials.applies(destination);
   }

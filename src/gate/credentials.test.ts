@@ -13,6 +13,7 @@ import {
   talk,
 } from '../../test/support/loopback-gate.ts';
 import type { SecretBinding } from '../protocol/secrets.ts';
+import { KnownValues } from './credentials/known-values.ts';
 import { PhantomRegistry } from './credentials/phantoms.ts';
 import { Credentials, type SecretSource } from './credentials.ts';
 import { SandboxAuthority } from './tls/sandbox-authority.ts';
@@ -40,6 +41,11 @@ class Secrets implements SecretSource {
   }
   budget(name: string): number | undefined {
     return this.budgets.get(name);
+  }
+  boundTo(host: string): readonly { readonly name: string; readonly port: number }[] {
+    return [...this.bindings]
+      .filter(([, { hosts }]) => hosts.includes(host))
+      .map(([name, { port }]) => ({ name, port }));
   }
   async value(): Promise<string> {
     if (this.current === undefined) throw new Error(`the command said ${real}`);
@@ -80,7 +86,13 @@ async function world(answer?: (seen: Seen, response: http.ServerResponse) => voi
   });
   const registry = new PhantomRegistry();
   const source = new Secrets();
-  const credentials = new Credentials({ sandbox: 'box', names: ['ci'], source, registry });
+  const credentials = new Credentials({
+    sandbox: 'box',
+    names: ['ci'],
+    source,
+    registry,
+    values: new KnownValues(),
+  });
   const ca = SandboxAuthority.create('box', new Date());
   const roots = upstreamTls([company.certificatePem]);
   const proxy = await listenIntercepting(session, { ca, credentials, upstreamTls: roots });
@@ -248,6 +260,7 @@ describe('a phantom', () => {
       names: ['ci'],
       source: all.source,
       registry: all.registry,
+      values: new KnownValues(),
     });
     const line = `Authorization: Bearer ${other.env()['API_TOKEN']}`;
     expect(codeOf(await send(all, 'api.test:443', ['GET /v1 HTTP/1.1', line]))).toBe('phantom_foreign');
@@ -265,6 +278,7 @@ describe('a phantom', () => {
       phantoms,
       source,
       registry: new PhantomRegistry(),
+      values: new KnownValues(),
     });
     expect(again.env()).toEqual(credentials.env());
   });

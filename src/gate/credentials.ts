@@ -6,11 +6,10 @@
 
 import { fewestSecretCharacters, type SecretBinding, type SecretCheckView } from '../protocol/secrets.ts';
 import type { Destination } from './contract.ts';
-import { MaskedAnswers, withPlainAnswer } from './credentials/answer-mask.ts';
-import { FormAutomaton } from './credentials/form-automaton.ts';
+import { withPlainAnswer } from './credentials/answer-mask.ts';
+import type { KnownValues } from './credentials/known-values.ts';
 import { newPhantom, type PhantomOwner, type PhantomRegistry } from './credentials/phantoms.ts';
 import { scanned } from './credentials/scan-body.ts';
-import { formsOf } from './credentials/secret-forms.ts';
 import type { AnswerMask, PreparedRequest, RequestCredentials } from './http/credential-port.ts';
 import { CredentialRefused } from './http/denial.ts';
 import { Headers } from './http/headers.ts';
@@ -21,8 +20,16 @@ export interface SecretSource {
   budget(name: string): number | undefined;
   /** Rejects where there is none, or where the command that makes it fails. */
   value(name: string): Promise<string>;
+  /** All secrets that are bound to a host, each with its value if that is there without asking a keyring or running a command. */
+  boundTo(host: string): readonly BoundSecret[];
   /** Whether it can be used now, and what to do if not. */
   check?(name: string): Promise<Pick<SecretCheckView, 'state' | 'message'>>;
+}
+
+export interface BoundSecret {
+  readonly name: string;
+  readonly port: number;
+  readonly value?: string | undefined;
 }
 
 export interface CredentialParts {
@@ -32,11 +39,14 @@ export interface CredentialParts {
   readonly phantoms?: Readonly<Record<string, string>>;
   readonly source: SecretSource;
   readonly registry: PhantomRegistry;
+  /** Of all sandboxes of the daemon. */
+  readonly values: KnownValues;
 }
 
-const mostRememberedValues = 4;
-
 type Outgoing = Parameters<RequestCredentials['prepare']>[0];
+
+/** The values of one request: what is masked is what was put in, also where a command prints another value each time. */
+type RequestValues = Map<string, Promise<string>>;
 
 /** A listener inside that stands for a service, and what programs are told of it. */
 export interface BaseUrlService {
@@ -53,16 +63,14 @@ export class Credentials implements RequestCredentials {
   readonly #source: SecretSource;
   readonly #registry: PhantomRegistry;
   readonly #used = new Map<string, number>();
-  /** By host. */
-  readonly #masks = new Map<string, { readonly values: ReadonlySet<string>; readonly mask: AnswerMask }>();
-  /** By secret, newest first. */
-  readonly #values = new Map<string, readonly string[]>();
+  readonly #values: KnownValues;
 
-  constructor({ sandbox, names, phantoms = {}, source, registry }: CredentialParts) {
+  constructor({ sandbox, names, phantoms = {}, source, registry, values }: CredentialParts) {
     this.#sandbox = sandbox;
     this.#names = names;
     this.#source = source;
     this.#registry = registry;
+    this.#values = values;
     this.#phantoms = new Map(
       names.map((name) => [name, phantoms[name] ?? newPhantom(source.binding(name)?.prefix ?? '')]),
     );
@@ -104,8 +112,9 @@ export class Credentials implements RequestCredentials {
     });
   }
 
+  /** Also where one of its secrets was bound: a server may return what it got before. */
   applies(destination: Destination): boolean {
-    return this.#bindingsFor(destination).length > 0;
+    return this.#bindingsFor(destination).length > 0 || this.#values.has(destination, this.#names);
   }
 
   goesByPath(destination: Destination): boolean {
@@ -128,12 +137,13 @@ export class Credentials implements RequestCredentials {
     this.#refuseIn(request.path, 'its path or query');
     const fields: [string, string][] = [];
     const secrets = new Set<string>();
+    const values: RequestValues = new Map();
     for (const [name, value] of request.headers.fields) {
-      const changed = await this.#fieldOf(name.toLowerCase(), value, request, secrets);
+      const changed = await this.#fieldOf(name.toLowerCase(), value, request, secrets, values);
       fields.push([name, changed]);
     }
     this.#count(secrets);
-    const mask = await this.#maskFor(request.destination);
+    const mask = await this.#maskFor(request.destination, values);
     const headers = new Headers(fields);
     const coding = request.headers.get('content-encoding')?.toLowerCase();
     return {
@@ -153,41 +163,37 @@ export class Credentials implements RequestCredentials {
   }
 
   /**
-   * SECURITY: a server may return a value in the answer to any request, not only to the one that had it, so every answer of a
-   * host that a secret of this sandbox is bound to is masked with all of them. A value that cannot be had cannot be masked:
-   * then nothing is asked of that host.
+   * SECURITY: a server may return a value in the answer to any request of any sandbox, so every answer of a host that a secret is
+   * or was bound to is masked with all values that it may know. A value of this sandbox that cannot be had cannot be masked: then
+   * nothing is asked of that host. A value of another sandbox's secret is masked once it was put in; no command is run for it.
    */
-  async #maskFor({ host }: Destination): Promise<AnswerMask | undefined> {
-    const bound = this.#names.filter((name) => this.#source.binding(name)?.hosts.includes(host));
-    if (bound.length === 0) return undefined;
-    const values = new Set<string>();
-    for (const name of bound) for (const value of await this.#valuesOf(name)) values.add(value);
-    const known = this.#masks.get(host);
-    if (known?.values.size === values.size && [...values].every((value) => known.values.has(value))) {
-      return known.mask;
+  async #maskFor({ host }: Destination, values: RequestValues): Promise<AnswerMask | undefined> {
+    const all = this.#source.boundTo(host);
+    for (const { name, port, value: atHand } of all) {
+      const value = this.#names.includes(name) ? await this.#real(name, values) : atHand;
+      if (value === undefined || value.length < fewestSecretCharacters) continue;
+      this.#values.learn({ host, port, secret: name, value });
     }
-    const mask = new MaskedAnswers(new FormAutomaton(formsOf([...values])));
-    this.#masks.set(host, { values, mask });
-    return mask;
-  }
-
-  /** The value as it is, and those before it: a server may return one that it saw before a rotation. */
-  async #valuesOf(secret: string): Promise<readonly string[]> {
-    const value = await this.#real(secret);
-    const before = (this.#values.get(secret) ?? []).filter((one) => one !== value);
-    const all = [value, ...before].slice(0, mostRememberedValues);
-    this.#values.set(secret, all);
-    return all;
+    return all.length > 0 || this.#values.knows(host) ? this.#values.maskOf(host) : undefined;
   }
 
   /** The value of one header field as it may leave. */
-  async #fieldOf(name: string, value: string, request: Outgoing, secrets: Set<string>): Promise<string> {
+  async #fieldOf(
+    name: string,
+    value: string,
+    request: Outgoing,
+    secrets: Set<string>,
+    values: RequestValues,
+  ): Promise<string> {
     const basic = readBasic(value);
     const owners = this.#registry.ownersIn(basic ?? value);
     let out = basic ?? value;
     for (const owner of owners) {
       const phantom = this.#phantomFor(owner, name, request);
-      const real = await this.#real(owner.secret);
+      const real = await this.#real(owner.secret, values);
+      // Here as well as below: the secret may be bound elsewhere by then.
+      const { host, port } = request.destination;
+      this.#values.learn({ host, port, secret: owner.secret, value: real });
       secrets.add(owner.secret);
       // A string here would be a pattern in which $$ and $& mean something else.
       out = out.replaceAll(phantom, () => real);
@@ -217,8 +223,10 @@ export class Credentials implements RequestCredentials {
     return phantom;
   }
 
-  async #real(secret: string): Promise<string> {
-    const value = await this.#source.value(secret).catch(() => {
+  async #real(secret: string, values: RequestValues): Promise<string> {
+    const asked = values.get(secret) ?? this.#source.value(secret);
+    values.set(secret, asked);
+    const value = await asked.catch(() => {
       // SECURITY: the cause stays on the host; the words of a failed command may hold anything.
       throw gone(secret);
     });

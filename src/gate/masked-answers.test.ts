@@ -11,6 +11,7 @@ import {
   listenIntercepting,
 } from '../../test/support/loopback-gate.ts';
 import type { SecretBinding } from '../protocol/secrets.ts';
+import { KnownValues } from './credentials/known-values.ts';
 import { PhantomRegistry } from './credentials/phantoms.ts';
 import { Credentials, type SecretSource } from './credentials.ts';
 import { acceptFor } from './http/web-socket-key.ts';
@@ -56,9 +57,18 @@ async function world(serve: Serve) {
     ['ci', real],
     ['other', other],
   ]);
+  const hosts = new Map<string, string>();
+  const binding = (name: string): SecretBinding | undefined =>
+    values.has(name)
+      ? { ...bound, hosts: [hosts.get(name) ?? 'api.test'], env: [`${name.toUpperCase()}_TOKEN`] }
+      : undefined;
   const source: SecretSource = {
-    binding: (name) => (values.has(name) ? { ...bound, env: [`${name.toUpperCase()}_TOKEN`] } : undefined),
+    binding,
     budget: () => undefined,
+    boundTo: (host) =>
+      [...values.keys()]
+        .filter((name) => binding(name)?.hosts.includes(host))
+        .map((name) => ({ name, port: 443, value: undefined })),
     value: async (name) => {
       const value = values.get(name);
       if (value === undefined || value === '') throw new Error('locked');
@@ -66,18 +76,23 @@ async function world(serve: Serve) {
     },
   };
   const registry = new PhantomRegistry();
-  const credentials = new Credentials({ sandbox: 'box', names: ['ci', 'other'], source, registry });
-  const ca = SandboxAuthority.create('box', new Date());
-  const proxy = await listenIntercepting(session, {
-    ca,
-    credentials,
-    upstreamTls: upstreamTls([company.certificatePem]),
-  });
-  return { proxy, ca, heads, values, phantom: credentials.env()['CI_TOKEN'] ?? '' };
+  const known = new KnownValues();
+  const sandbox = async (name: string, names: readonly string[]) => {
+    const credentials = new Credentials({ sandbox: name, names, source, registry, values: known });
+    const ca = SandboxAuthority.create(name, new Date());
+    const proxy = await listenIntercepting(session, {
+      ca,
+      credentials,
+      upstreamTls: upstreamTls([company.certificatePem]),
+    });
+    return { proxy, ca, credentials, phantom: credentials.env()['CI_TOKEN'] ?? '' };
+  };
+  return { ...(await sandbox('box', ['ci', 'other'])), sandbox, heads, values, hosts };
 }
 type World = Awaited<ReturnType<typeof world>>;
+type Sandbox = Pick<World, 'proxy' | 'ca'>;
 
-async function open({ proxy, ca }: World, host: string, protocol?: string): Promise<tls.TLSSocket> {
+async function open({ proxy, ca }: Sandbox, host: string, protocol?: string): Promise<tls.TLSSocket> {
   const socket = await connectThrough(proxy, `${host}:443`);
   const ALPNProtocols = protocol === undefined ? [] : [protocol];
   const secured = tls.connect({ socket, servername: host, ca: ca.certificatePem, ALPNProtocols });
@@ -89,7 +104,7 @@ async function open({ proxy, ca }: World, host: string, protocol?: string): Prom
 
 /** The whole answer, until the connection ends or it has `enough`. */
 async function ask(
-  all: World,
+  all: Sandbox,
   lines: readonly string[],
   { host = 'api.test', enough = (_text: string): boolean => false } = {},
 ): Promise<string> {
@@ -106,6 +121,18 @@ async function ask(
 const close = 'Connection: close';
 const plain = (body: string, more = ''): string =>
   `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n${more}\r\n${body}`;
+
+const frame = (first: number, payload: string): Buffer =>
+  Buffer.concat([Buffer.from([first, payload.length]), Buffer.from(payload, 'latin1')]);
+const key = 'dGhlIHNhbXBsZSBub25jZQ==';
+const upgrade = [
+  'Connection: Upgrade',
+  'Upgrade: websocket',
+  `Sec-WebSocket-Key: ${key}`,
+  'Sec-WebSocket-Version: 13',
+  'Sec-WebSocket-Extensions: permessage-deflate',
+];
+const agreed = `HTTP/1.1 101 Switching ${real}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ${acceptFor(key)}\r\nX-Own: ${real}\r\n`;
 
 describe('a server that knows a secret', () => {
   it('[R7] cannot return it in the answer to a request without the phantom, nor that of another secret', async () => {
@@ -126,6 +153,95 @@ describe('a server that knows a secret', () => {
     expect(await ask(all, [close])).toContain('secret_missing');
     expect(all.heads).toHaveLength(2);
   });
+
+  const rotated = 'ROTATED-value-of-it-0000-55555555555'.slice(0, real.length);
+
+  it('[R7] cannot return any of 20 values before a rotation, nor one of which the secret was removed or bound elsewhere', async () => {
+    let sent = '';
+    const all = await world((_head, socket) => socket.write(plain(`kept: ${sent}`)));
+    const many = Array.from({ length: 20 }, (_, at) => `ROTATED-value-number-${at}-${at}-${at}`);
+    for (const value of [real, ...many]) {
+      all.values.set('ci', value);
+      await ask(all, [close, `Authorization: Bearer ${all.phantom}`]);
+    }
+    const check = async (): Promise<void> => {
+      for (sent of [real, ...many]) expect(await ask(all, [close])).toMatch(/kept: \*+$/);
+    };
+    await check();
+    all.hosts.set('ci', 'free.test');
+    await check();
+    const destination = { host: 'api.test', port: 443, isAddress: false };
+    all.values.delete('other');
+    all.values.delete('ci');
+    await check();
+    // What is not opened is not masked, so it stays open.
+    expect(all.credentials.applies(destination)).toBe(true);
+    expect(all.credentials.applies({ ...destination, host: 'free.test' })).toBe(false);
+  });
+
+  it('[R7] cannot return it to a sandbox that has no secret, once another one sent it', async () => {
+    const all = await world((_head, socket) => socket.write(plain(`kept: ${real}`)));
+    const second = await all.sandbox('second', []);
+    await ask(all, [close, `Authorization: Bearer ${all.phantom}`]);
+    expect(await ask(second, [close])).toContain(`kept: ${stars}`);
+    expect(await ask(second, [close], { host: 'free.test' })).toContain(`kept: ${real}`);
+    // Its connections are not opened for that.
+    expect(second.credentials.applies({ host: 'api.test', port: 443, isAddress: false })).toBe(false);
+  });
+
+  it('[R7] cannot return the value that was put in, where a command prints another one each time', async () => {
+    const all = await world((head, socket) => socket.write(plain(/Bearer (\S+)/.exec(head)?.[1] ?? '')));
+    const values = all.values;
+    let count = 0;
+    values.get = () => `each-time-another-value-${count++}`;
+    const answer = await ask(all, [close, `Authorization: Bearer ${all.phantom}`]);
+    expect(all.heads[0]).toContain('each-time-another-value-');
+    expect(answer).toMatch(/\r\n\r\n\*+$/);
+  });
+
+  it.each(['box', 'second'])(
+    '[R7] cannot return a new value on a stream that sandbox %s opened before the rotation',
+    async (name) => {
+      const streams: tls.TLSSocket[] = [];
+      const all = await world((head, socket) => {
+        if (head.startsWith('GET /v1') && !head.includes('Bearer')) {
+          streams.push(socket);
+          socket.write(
+            head.includes('websocket')
+              ? `${agreed}\r\n`
+              : 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n',
+          );
+          return;
+        }
+        const value = /Bearer (\S+)/.exec(head)?.[1] ?? '';
+        const [events, socketFrames] = streams;
+        events?.end(`data: now ${value}\n\n`);
+        socketFrames?.end(frame(0x81, `now ${value}`));
+        socket.write(plain('fine'));
+      });
+      const own = name === 'box' ? all : await all.sandbox(name, []);
+      const begun = (text: string): boolean => text.includes('\r\n\r\n');
+      const until = async (socket: tls.TLSSocket): Promise<string> => {
+        let text = '';
+        while (!begun(text)) text += String((await once(socket, 'data'))[0]);
+        return text;
+      };
+      const events = await open(own, 'api.test');
+      events.write(`GET /v1 HTTP/1.1\r\nHost: api.test\r\n${close}\r\n\r\n`);
+      const texts = [await until(events)];
+      const frames = await open(own, 'api.test');
+      frames.write(`GET /v1 HTTP/1.1\r\nHost: api.test\r\n${upgrade.join('\r\n')}\r\n\r\n`);
+      texts.push(await until(frames));
+      const rest = [events, frames].map(async (socket, at) => {
+        for await (const chunk of socket as AsyncIterable<Buffer>) texts[at] += chunk.toString('latin1');
+      });
+      all.values.set('ci', rotated);
+      await ask(all, [close, `Authorization: Bearer ${all.phantom}`]);
+      await Promise.all(rest);
+      expect(all.heads.at(-1)).toContain(`Bearer ${rotated}\r\n`);
+      for (const text of texts) expect(text).toContain(`now ${stars}`);
+    },
+  );
 
   it('[R7] cannot return it in interim answers, the reason, names of headers, trailers or chunk extensions', async () => {
     const all = await world((_head, socket) => {
@@ -185,18 +301,6 @@ describe('a server that knows a secret', () => {
       expect(await ask(all, [close], { host: 'free.test' })).toMatch(/^HTTP\/1\.1 20/);
     }
   });
-
-  const frame = (first: number, payload: string): Buffer =>
-    Buffer.concat([Buffer.from([first, payload.length]), Buffer.from(payload, 'latin1')]);
-  const key = 'dGhlIHNhbXBsZSBub25jZQ==';
-  const upgrade = [
-    'Connection: Upgrade',
-    'Upgrade: websocket',
-    `Sec-WebSocket-Key: ${key}`,
-    'Sec-WebSocket-Version: 13',
-    'Sec-WebSocket-Extensions: permessage-deflate',
-  ];
-  const agreed = `HTTP/1.1 101 Switching ${real}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ${acceptFor(key)}\r\nX-Own: ${real}\r\n`;
 
   it('[R7] cannot return it by a WebSocket: its 101, messages whole and in fragments, control frames', async () => {
     const all = await world((_head, socket) => {

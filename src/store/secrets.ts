@@ -147,6 +147,17 @@ export class Secrets {
     return this.#all().get(name)?.budget;
   }
 
+  /** Those that are bound to `host`, with the values that are there without asking a keyring or running a command. */
+  boundTo(
+    host: string,
+  ): readonly { readonly name: string; readonly port: number; readonly value: string | undefined }[] {
+    return [...this.#all()].flatMap(([name, { binding, value }]) =>
+      binding.hosts.includes(host)
+        ? [{ name, port: binding.port, value: value ?? this.#recent.last(name) }]
+        : [],
+    );
+  }
+
   async value(name: string): Promise<string> {
     const { value, keyring: item, command = [], ttl_ms: ttlMs = usualTtlMs } = this.#get(name);
     if (value !== undefined) return value;

@@ -4,6 +4,7 @@
  */
 
 import { expect, inject, it } from 'vitest';
+import { KnownValues } from '../../src/gate/credentials/known-values.ts';
 import { PhantomRegistry } from '../../src/gate/credentials/phantoms.ts';
 import { javaTruststore } from '../../src/gate/tls/java-truststore.ts';
 import { upstreamTls } from '../../src/gate/tls/system-roots.ts';
@@ -122,7 +123,12 @@ async function world(): Promise<{
   const dns = await testDns({ 'opened.test': local, 'plain.test': local, 'denied.test': local });
   const { make } = await openSandboxes({
     dnsServers: [dns.server],
-    secrets: { source: secrets, registry: new PhantomRegistry(), upstreamTls: upstreamTls([site.root]) },
+    secrets: {
+      source: secrets,
+      registry: new PhantomRegistry(),
+      values: new KnownValues(),
+      upstreamTls: upstreamTls([site.root]),
+    },
   });
   const box = await make({
     spec: {

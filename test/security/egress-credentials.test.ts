@@ -6,6 +6,7 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { KnownValues } from '../../src/gate/credentials/known-values.ts';
 import { PhantomRegistry } from '../../src/gate/credentials/phantoms.ts';
 import { SandboxAuthority } from '../../src/gate/tls/sandbox-authority.ts';
 import { upstreamTls } from '../../src/gate/tls/system-roots.ts';
@@ -103,6 +104,7 @@ async function world() {
     secrets: {
       source: secrets,
       registry: new PhantomRegistry(),
+      values: new KnownValues(),
       upstreamTls: upstreamTls([api.root, evil.root]),
     },
   });

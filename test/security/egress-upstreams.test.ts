@@ -3,6 +3,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { KnownValues } from '../../src/gate/credentials/known-values.ts';
 import { PhantomRegistry } from '../../src/gate/credentials/phantoms.ts';
 import { upstreamTls } from '../../src/gate/tls/system-roots.ts';
 import type { SpecInput } from '../../src/protocol/spec.ts';
@@ -176,9 +177,10 @@ function proxyLogin(value: string, port: number) {
   const source = {
     binding: (name: string) => (name === 'corp' ? binding : undefined),
     budget: () => undefined,
+    boundTo: () => [],
     value: async () => value,
   };
-  return { source, registry: new PhantomRegistry(), upstreamTls: upstreamTls([]) };
+  return { source, registry: new PhantomRegistry(), values: new KnownValues(), upstreamTls: upstreamTls([]) };
 }
 
 describe('[G11] an upstream that wants a login', () => {

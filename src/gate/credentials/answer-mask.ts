@@ -9,8 +9,7 @@ import type { ResponseHead } from '../http/head.ts';
 import { Headers } from '../http/headers.ts';
 import { HttpViolation } from '../http/violation.ts';
 import { changedMessages } from '../http/web-socket-messages.ts';
-import type { FormAutomaton } from './form-automaton.ts';
-import { type Boundary, Masker, maskBytes, masked, maskText } from './masked-stream.ts';
+import { type Boundary, type LiveAutomaton, Masker, maskBytes, masked, maskText } from './masked-stream.ts';
 import { canUnpack, unpacked } from './unpack-answer.ts';
 
 /** Fields that ask for a part of a document, or for one in a form that cannot be searched. */
@@ -28,14 +27,14 @@ export const withPlainAnswer = (headers: Headers): Headers =>
   headers.without(unwantedFields).with('Accept-Encoding', 'identity');
 
 export class MaskedAnswers implements AnswerMask {
-  readonly #automaton: FormAutomaton;
+  readonly #live: LiveAutomaton;
 
-  constructor(automaton: FormAutomaton) {
-    this.#automaton = automaton;
+  constructor(live: LiveAutomaton) {
+    this.#live = live;
   }
 
   head(head: ResponseHead): ResponseHead {
-    const mask = (text: string): string => maskText(text, this.#automaton);
+    const mask = (text: string): string => maskText(text, this.#live.current);
     const fields = head.headers.fields.map(([name, value]) => [mask(name), mask(value)] as const);
     return { ...head, reason: mask(head.reason), headers: new Headers(fields) };
   }
@@ -49,7 +48,7 @@ export class MaskedAnswers implements AnswerMask {
       throw unreadable('has a character set that is not a superset of ASCII');
     }
     const coding = headers.tokens('content-encoding').filter((one) => one !== 'identity');
-    const masker = (): Masker => new Masker(this.#automaton, boundaryOf(type));
+    const masker = (): Masker => new Masker(this.#live, boundaryOf(type));
     const [only] = coding;
     if (only === undefined) {
       return { headers, framing, pieces: (body, pauses) => masked(body, masker(), pauses) };
@@ -64,7 +63,7 @@ export class MaskedAnswers implements AnswerMask {
 
   webSocket({ headers }: ResponseHead, bytes: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
     if (headers.has('sec-websocket-extensions')) throw unreadable('uses a WebSocket extension');
-    return changedMessages(bytes, (payload) => maskBytes(payload, this.#automaton));
+    return changedMessages(bytes, (payload) => maskBytes(payload, this.#live.current));
   }
 }
 

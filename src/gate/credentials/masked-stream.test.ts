@@ -52,7 +52,7 @@ describe('a value in a stream', () => {
     const stars = `before ${'*'.repeat(form.length)} after`;
     expect(maskText(text, automaton)).toBe(stars);
     for (const size of [1, 2, 3, 7, 50]) {
-      expect(inPieces(Buffer.from(text), size, new Masker(automaton)).toString()).toBe(stars);
+      expect(inPieces(Buffer.from(text), size, new Masker({ current: automaton })).toString()).toBe(stars);
     }
   });
 
@@ -102,7 +102,7 @@ describe('a value in a stream', () => {
       const shown = inPieces(
         Buffer.from(`${noise}${form}${noise}`, 'latin1'),
         randomInt(1, 40),
-        new Masker(own),
+        new Masker({ current: own }),
       );
       expect(shown.toString('latin1')).toBe(`${noise}${'*'.repeat(form.length)}${noise}`);
       const near = [...value.slice(0, -1)].map(spell).join('');
@@ -112,7 +112,7 @@ describe('a value in a stream', () => {
 
   it('[R7] gives no sign by delay: what is held back is the same for a right guess and for a wrong one', () => {
     const sizes = (text: string): number[] => {
-      const masker = new Masker(automaton);
+      const masker = new Masker({ current: automaton });
       const data = Buffer.from(text.repeat(4));
       return Array.from({ length: Math.ceil(data.length / 10) }, (_, at) => {
         return masker.push(data.subarray(at * 10, at * 10 + 10)).length;
@@ -125,11 +125,37 @@ describe('a value in a stream', () => {
   });
 
   it('[R7] whose start had to go out is masked from there on', () => {
-    const masker = new Masker(automaton);
+    const masker = new Masker({ current: automaton });
     expect(masker.push(Buffer.from(real.slice(0, 10))).length).toBe(0);
     expect(masker.flush().toString()).toBe(real.slice(0, 10));
     masker.push(Buffer.from(`${real.slice(10)} after`));
     expect(masker.flush().toString()).toBe(`${'*'.repeat(real.length - 10)} after`);
+  });
+
+  it('[R7] is masked when it becomes known while its stream is open, also where its start went out or is held', () => {
+    const second = 'SECOND-value-that-comes-later';
+    const both = new FormAutomaton(formsOf([real, second]));
+    for (const [before, after, value] of [
+      ['held', '', second],
+      ['', '', second],
+      ['gone', 'gone', real],
+    ] as const) {
+      let current = automaton;
+      const masker = new Masker({
+        get current() {
+          return current;
+        },
+      });
+      const half = before === '' ? '' : value.slice(0, 10);
+      let shown = masker.push(Buffer.from(`<${half}`)).toString();
+      if (after === 'gone') shown += masker.flush().toString();
+      current = both;
+      shown += masker.push(Buffer.from(`${value.slice(half.length)}> <${real}> <${second}>`)).toString();
+      shown += masker.flush().toString();
+      const start = after === 'gone' ? half : '*'.repeat(half.length);
+      const rest = '*'.repeat(value.length - half.length);
+      expect(shown).toBe(`<${start}${rest}> <${'*'.repeat(real.length)}> <${'*'.repeat(second.length)}>`);
+    }
   });
 
   it('[R7] costs a bounded processor time for each byte, also where a body is made of it', () => {
@@ -137,9 +163,9 @@ describe('a value in a stream', () => {
     const own = new FormAutomaton(formsOf([real, long]));
     const msPerMegabyte = (unit: string, megabytes: number): number => {
       const data = Buffer.from(unit.repeat(Math.ceil((megabytes * 1e6) / unit.length)));
-      inPieces(data.subarray(0, 1e6), 65_536, new Masker(own));
+      inPieces(data.subarray(0, 1e6), 65_536, new Masker({ current: own }));
       const from = process.cpuUsage();
-      const shown = inPieces(data, 65_536, new Masker(own));
+      const shown = inPieces(data, 65_536, new Masker({ current: own }));
       expect(shown.length).toBe(data.length);
       const { user, system } = process.cpuUsage(from);
       return (user + system) / 1000 / megabytes;

@@ -11,26 +11,37 @@ import type { FormAutomaton, State } from './form-automaton.ts';
 const star = 0x2a;
 const leastHeldBytes = 1024;
 
+/** The automaton of the values that are known now: another one when a value comes while a stream is open. */
+export interface LiveAutomaton {
+  readonly current: FormAutomaton;
+}
+
 /** Where a reader can use what it has, although more will come. */
 export type Boundary = 'event' | 'line' | 'none';
 
 export class Masker {
-  readonly #automaton: FormAutomaton;
+  readonly #live: LiveAutomaton;
   readonly #boundary: Boundary;
-  /** A power of two that holds the longest form. */
-  readonly #holdBytes: number;
+  #automaton: FormAutomaton;
   readonly #lastEnds = new Map<number, number>();
   #state: State | undefined;
   #held: Buffer = Buffer.alloc(0);
+  /** The last bytes that went out, as they came. */
+  #past: Buffer = Buffer.alloc(0);
   /** Bytes of the stream before `#held`. */
   #offset = 0;
   /** What is to be masked, by offsets of the stream, apart from each other. Held bytes stay as they are, because a longer match may be found. */
   #ranges: Range[] = [];
 
-  constructor(automaton: FormAutomaton, boundary: Boundary = 'none') {
-    this.#automaton = automaton;
+  constructor(live: LiveAutomaton, boundary: Boundary = 'none') {
+    this.#live = live;
+    this.#automaton = live.current;
     this.#boundary = boundary;
-    this.#holdBytes = 2 ** Math.ceil(Math.log2(Math.max(leastHeldBytes, automaton.longestBytes)));
+  }
+
+  /** A power of two that holds the longest form. */
+  get #holdBytes(): number {
+    return 2 ** Math.ceil(Math.log2(Math.max(leastHeldBytes, this.#automaton.longestBytes)));
   }
 
   get heldBytes(): number {
@@ -39,6 +50,7 @@ export class Masker {
 
   /** Takes a piece and returns what may go out. */
   push(piece: Buffer): Buffer {
+    this.#follow();
     const from = this.#held.length;
     // The piece may be part of a buffer that is still read from, so it is copied before it is masked.
     const data = Buffer.concat([this.#held, piece]);
@@ -49,11 +61,35 @@ export class Masker {
 
   /** Lets everything go. A value of which the start went out is still masked from here on. */
   flush(): Buffer {
+    this.#follow();
     return this.#let(this.#held.length);
+  }
+
+  /**
+   * SECURITY: what is held may have the start of a value that became known since, so it is searched again, together with what went
+   * out before: a value of which the start had to go out is masked from there on.
+   */
+  #follow(): void {
+    const { current } = this.#live;
+    if (current === this.#automaton) return;
+    this.#automaton = current;
+    this.#lastEnds.clear();
+    const [held, offset, ranges] = [this.#held, this.#offset, this.#ranges];
+    this.#held = Buffer.concat([this.#past, held]);
+    this.#offset -= this.#past.length;
+    this.#ranges = [];
+    this.#state = current.feed(undefined, this.#held, 0, (form, end) => this.#mark(form, end));
+    this.#held = held;
+    this.#offset = offset;
+    this.#ranges = joined([...ranges, ...this.#ranges]);
   }
 
   #let(bytes: number): Buffer {
     const out = this.#held.subarray(0, bytes);
+    const hold = this.#holdBytes;
+    this.#past = Buffer.concat(
+      out.length < hold ? [this.#past.subarray(out.length - hold), out] : [out.subarray(-hold)],
+    );
     for (const { start, end } of this.#ranges) {
       if (start >= this.#offset + bytes) break;
       out.fill(star, Math.max(0, start - this.#offset), Math.min(bytes, end - this.#offset));
@@ -85,8 +121,19 @@ interface Range {
   readonly end: number;
 }
 
+/** In order, and apart from each other. */
+function joined(ranges: readonly Range[]): Range[] {
+  const out: Range[] = [];
+  for (const range of [...ranges].sort((a, b) => a.start - b.start)) {
+    const last = out.at(-1);
+    if (last === undefined || last.end < range.start) out.push(range);
+    else out[out.length - 1] = { start: last.start, end: Math.max(last.end, range.end) };
+  }
+  return out;
+}
+
 export function maskBytes(bytes: Buffer, automaton: FormAutomaton): Buffer {
-  const masker = new Masker(automaton);
+  const masker = new Masker({ current: automaton });
   return Buffer.concat([masker.push(bytes), masker.flush()]);
 }
 

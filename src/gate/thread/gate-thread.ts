@@ -11,6 +11,7 @@ import { isSallyportError, SallyportError } from '../../protocol/errors.ts';
 import type { EgressSpec } from '../../protocol/spec.ts';
 import type { ConnectionAt, ConnectionParts, ConnectionServer } from '../box-connections.ts';
 import type { ServedBox } from '../box-egress.ts';
+import { KnownValues } from '../credentials/known-values.ts';
 import { probeName } from '../preflight.ts';
 import type { FromThread, OpenedBox, ToThread, WireError } from './messages.ts';
 import { joinThread, type StreamMessage, ThreadStream } from './thread-stream.ts';
@@ -42,6 +43,8 @@ export class GateThread {
   readonly #boxes = new Map<number, Box>();
   readonly #streams = new Map<number, { readonly stream: ThreadStream; readonly box: number }>();
   readonly #calls = new Map<number, Deferred<number>>();
+  /** SECURITY: a thread that ends takes none of them with it, or a server could return them after that. */
+  readonly #values = new KnownValues();
   #worker: Worker | undefined;
   /** When it was started lately. */
   #starts: readonly number[] = [];
@@ -155,6 +158,7 @@ export class GateThread {
     worker.on('message', (message: FromThread) => this.#receive(message));
     worker.on('error', (error) => report("serve connections in the gate's thread", error));
     worker.once('exit', () => this.#onExit(worker));
+    for (const known of this.#values.all()) this.#send({ kind: 'value', known });
     for (const { opened } of this.#boxes.values()) this.#send({ kind: 'box', opened });
     return true;
   }
@@ -170,6 +174,9 @@ export class GateThread {
 
   #receive(message: FromThread): void {
     switch (message.kind) {
+      case 'value':
+        this.#values.learn(message.known);
+        return;
       case 'stream':
         this.#streams.get(message.stream)?.stream.receive(message.message);
         return;

@@ -5,6 +5,7 @@ import type { SandboxId } from '../../protocol/ids.ts';
 import type { EgressSpec } from '../../protocol/spec.ts';
 import type { ConnectionAt } from '../box-connections.ts';
 import type { Outcome } from '../contract.ts';
+import type { KnownValue } from '../credentials/known-values.ts';
 import type { StoredAuthority } from '../tls/sandbox-authority.ts';
 import type { TorPlace } from '../tor/tor-client.ts';
 import type { StreamMessage } from './thread-stream.ts';
@@ -21,6 +22,8 @@ export interface OpenedBox {
 }
 
 export type ToThread =
+  /** What a thread before this one knew. */
+  | { readonly kind: 'value'; readonly known: KnownValue }
   | { readonly kind: 'box'; readonly opened: OpenedBox }
   | { readonly kind: 'end'; readonly box: number }
   | { readonly kind: 'close-all'; readonly box: number }
@@ -36,6 +39,7 @@ export type ToThread =
   | { readonly kind: 'tor'; readonly call: number; readonly place: TorPlace | WireError };
 
 export type FromThread =
+  | { readonly kind: 'value'; readonly known: KnownValue }
   | { readonly kind: 'stream'; readonly stream: number; readonly message: StreamMessage }
   | { readonly kind: 'answer'; readonly call: number; readonly closed: number }
   | { readonly kind: 'written'; readonly box: number; readonly outcome: Outcome }

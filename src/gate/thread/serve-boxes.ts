@@ -6,6 +6,7 @@ import { parseUpstream } from '../../policy/egress/upstream.ts';
 import { SallyportError } from '../../protocol/errors.ts';
 import { BoxConnections } from '../box-connections.ts';
 import { BoxCredentials, type GateSecrets } from '../box-credentials.ts';
+import { KnownValues } from '../credentials/known-values.ts';
 import type { MachineResolver } from '../resolver.ts';
 import type { TorLease, TorPlace } from '../tor/tor-client.ts';
 import { findProxy } from '../upstream-proxy.ts';
@@ -16,7 +17,7 @@ import { ThreadStream } from './thread-stream.ts';
 export interface ServeOptions {
   readonly port: MessagePort;
   readonly resolver: MachineResolver;
-  readonly secrets: Omit<GateSecrets, 'keys'>;
+  readonly secrets: Omit<GateSecrets, 'keys' | 'values'>;
 }
 
 export function serveBoxes(options: ServeOptions): void {
@@ -29,6 +30,7 @@ class ServedBoxes {
   readonly #boxes = new Map<number, { readonly connections: BoxConnections; readonly share: ThreadShare }>();
   readonly #streams = new Map<number, { readonly stream: ThreadStream; readonly share: ThreadShare }>();
   readonly #time = new ThreadTime();
+  readonly #values = new KnownValues((known) => this.#send({ kind: 'value', known }));
   readonly #torCalls = new Map<number, Deferred<TorPlace>>();
   #nextCall = 1;
 
@@ -38,6 +40,9 @@ class ServedBoxes {
 
   receive(message: ToThread): void {
     switch (message.kind) {
+      case 'value':
+        this.#values.learn(message.known);
+        return;
       case 'box':
         this.#boxes.set(message.opened.box, {
           connections: this.#open(message.opened),
@@ -77,6 +82,7 @@ class ServedBoxes {
         ? undefined
         : new BoxCredentials(id, egress.credentials ?? [], {
             ...secrets,
+            values: this.#values,
             keys: { load: () => keys, save: () => {} },
           });
     const lease: TorLease = {
