@@ -7,6 +7,7 @@
 import { Allowance, type Rate } from '../lib/allowance.ts';
 import { Slots } from '../lib/slots.ts';
 import { overBudget } from './entrance-budget.ts';
+import { MessageRoom } from './http/message-room.ts';
 import type { RareNotes } from './rare-notes.ts';
 
 const requests: Rate = { burst: 2048, perSecond: 512 };
@@ -26,6 +27,7 @@ interface AtOnce {
 }
 
 export class RequestBudget {
+  readonly messages = new MessageRoom();
   readonly #notes: RareNotes;
   readonly #atOnce: AtOnce;
   readonly #served: Slots;

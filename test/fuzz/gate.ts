@@ -10,6 +10,7 @@ import { FormAutomaton } from '../../src/gate/credentials/form-automaton.ts';
 import { maskBytes } from '../../src/gate/credentials/masked-stream.ts';
 import { formsOf } from '../../src/gate/credentials/secret-forms.ts';
 import { parseRequestHead, writeHead } from '../../src/gate/http/head.ts';
+import { MessageRoom } from '../../src/gate/http/message-room.ts';
 import { relayHttp } from '../../src/gate/http/relay.ts';
 import { HttpViolation } from '../../src/gate/http/violation.ts';
 import { changedMessages } from '../../src/gate/http/web-socket-messages.ts';
@@ -185,12 +186,16 @@ async function fuzzWebSocket(random: Random): Promise<void> {
   const source = Readable.from(random.chop(isHonest ? honest : random.mutate(honest)));
   const out: Buffer[] = [];
   try {
-    const messages = changedMessages(source, (payload) => {
-      const shown = maskBytes(payload, automaton);
-      if (shown.length !== payload.length) throw new Error('a message has another length');
-      if (shown.includes(secret)) throw new Error('a message has the secret in it');
-      return shown;
-    });
+    const messages = changedMessages(
+      source,
+      (payload) => {
+        const shown = maskBytes(payload, automaton);
+        if (shown.length !== payload.length) throw new Error('a message has another length');
+        if (shown.includes(secret)) throw new Error('a message has the secret in it');
+        return shown;
+      },
+      new MessageRoom(),
+    );
     for await (const frame of messages) out.push(frame);
   } catch (error) {
     if (isHonest || !(error instanceof HttpViolation)) throw error;

@@ -7,9 +7,10 @@ import type { AnswerMask, MaskedBody } from '../http/credential-port.ts';
 import type { Framing } from '../http/framing.ts';
 import type { ResponseHead } from '../http/head.ts';
 import { Headers } from '../http/headers.ts';
+import type { MessageRoom } from '../http/message-room.ts';
 import { HttpViolation } from '../http/violation.ts';
 import { changedMessages } from '../http/web-socket-messages.ts';
-import { type Boundary, type LiveAutomaton, Masker, maskBytes, masked, maskText } from './masked-stream.ts';
+import { type Boundary, type LiveAutomaton, Masker, masked, maskInTurns, maskText } from './masked-stream.ts';
 import { canUnpack, unpacked } from './unpack-answer.ts';
 
 /** Fields that ask for a part of a document, or for one in a form that cannot be searched. */
@@ -61,9 +62,13 @@ export class MaskedAnswers implements AnswerMask {
     };
   }
 
-  webSocket({ headers }: ResponseHead, bytes: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
+  webSocket(
+    { headers }: ResponseHead,
+    bytes: AsyncIterable<Buffer>,
+    room: MessageRoom,
+  ): AsyncIterable<Buffer> {
     if (headers.has('sec-websocket-extensions')) throw unreadable('uses a WebSocket extension');
-    return changedMessages(bytes, (payload) => maskBytes(payload, this.#live.current));
+    return changedMessages(bytes, (payload) => maskInTurns(payload, this.#live), room);
   }
 }
 

@@ -5,11 +5,13 @@
  * like the start of a value: a delay that did would tell a guess that is right from one that is wrong, character by character.
  */
 
+import { setImmediate } from 'node:timers/promises';
 import type { Pauses } from '../http/pauses.ts';
 import type { FormAutomaton, State } from './form-automaton.ts';
 
 const star = 0x2a;
 const leastHeldBytes = 1024;
+const turnBytes = 64 * 1024;
 
 /** The automaton of the values that are known now: another one when a value comes while a stream is open. */
 export interface LiveAutomaton {
@@ -135,6 +137,17 @@ function joined(ranges: readonly Range[]): Range[] {
 export function maskBytes(bytes: Buffer, automaton: FormAutomaton): Buffer {
   const masker = new Masker({ current: automaton });
   return Buffer.concat([masker.push(bytes), masker.flush()]);
+}
+
+/** As `maskBytes`, and others get their turn in between: a message may have many megabytes. */
+export async function maskInTurns(bytes: Buffer, live: LiveAutomaton): Promise<Buffer> {
+  const masker = new Masker(live);
+  const out: Buffer[] = [];
+  for (let at = 0; at < bytes.length; at += turnBytes) {
+    if (at > 0) await setImmediate();
+    out.push(masker.push(bytes.subarray(at, at + turnBytes)));
+  }
+  return Buffer.concat([...out, masker.flush()]);
 }
 
 export const maskText = (text: string, automaton: FormAutomaton): string =>

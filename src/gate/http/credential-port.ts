@@ -5,6 +5,7 @@ import type { RequestBudget } from '../request-budget.ts';
 import type { Framing } from './framing.ts';
 import type { ResponseHead } from './head.ts';
 import type { Headers } from './headers.ts';
+import type { MessageRoom } from './message-room.ts';
 import type { Pauses } from './pauses.ts';
 
 export interface MaskedBody {
@@ -21,7 +22,7 @@ export interface AnswerMask {
   /** Throws for an answer that cannot be searched. `head` is masked already. */
   body(head: ResponseHead, headers: Headers, framing: Framing): MaskedBody;
   /** What the server sends after its 101. Throws where it would be sent in a form that cannot be searched. */
-  webSocket(head: ResponseHead, bytes: AsyncIterable<Buffer>): AsyncIterable<Buffer>;
+  webSocket(head: ResponseHead, bytes: AsyncIterable<Buffer>, room: MessageRoom): AsyncIterable<Buffer>;
 }
 
 interface CheckOptions {

@@ -43,7 +43,7 @@ export function refusalOfDenied({ code, reason, advice }: Denied): Refusal {
   return { status: 403, code, message: reason, advice };
 }
 
-/** SECURITY: nothing of the request and no secret is repeated; only words of our own and of the TLS library. */
+/** SECURITY: nothing of the request and no secret is repeated; only words of our own. What the TLS library says has names that the server chose. */
 export function refusalOfError(error: unknown): Refusal {
   if (error instanceof HttpViolation) {
     const { code, message } = error;
@@ -57,7 +57,7 @@ export function refusalOfError(error: unknown): Refusal {
     return {
       status: 502,
       code: 'upstream_certificate',
-      message: `the server's certificate is not accepted: ${error.message}`,
+      message: `the server's certificate is not accepted (${error.code})`,
       advice: 'Nothing was sent. If the server has a certificate of your own CA, add that CA to the gate.',
     };
   }

@@ -13,6 +13,7 @@ import { CredentialRefused, type Refusal, refusalOfDenied, refusalOfError } from
 import { type Framing, responseFraming } from './framing.ts';
 import { type ResponseHead, writeHead } from './head.ts';
 import { endToEnd, Headers } from './headers.ts';
+import { MessageRoom } from './message-room.ts';
 import { withoutOverrides } from './override-headers.ts';
 import { Pauses } from './pauses.ts';
 import { readResponseHead } from './read-heads.ts';
@@ -177,7 +178,9 @@ export class Exchanges {
       if (head.status === 101) {
         await sending.done;
         const bytes = upstream.reader.pieces();
-        await answer.switchTo(head, upstream, prepared?.mask?.webSocket(head, bytes) ?? bytes, count);
+        const room = this.#options.budget?.messages ?? new MessageRoom();
+        const answered = prepared?.mask?.webSocket(head, bytes, room) ?? bytes;
+        await answer.switchTo(head, upstream, answered, count);
         return { end: 'over', status: 101 };
       }
       const framing = responseFraming(head, request.method);

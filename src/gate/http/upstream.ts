@@ -15,6 +15,13 @@ export interface UpstreamTls {
 
 export class CertificateRefused extends Error {
   override readonly name = 'CertificateRefused';
+  /** As Node and OpenSSL name it, such as `CERT_HAS_EXPIRED`. */
+  readonly code: string;
+
+  constructor(cause: NodeJS.ErrnoException) {
+    super('the certificate of the server is not accepted', { cause });
+    this.code = cause.code ?? 'unknown';
+  }
 }
 
 const handshakeMs = 20_000;
@@ -102,7 +109,7 @@ async function secured(
       });
     const onAbort = (): void => fail(new Error('the request was abandoned'));
     const onError = (error: NodeJS.ErrnoException): void =>
-      fail(isCertificateError(error) ? new CertificateRefused(error.message, { cause: error }) : error);
+      fail(isCertificateError(error) ? new CertificateRefused(error) : error);
     const onSecure = (): void => settle(() => resolve(socket));
     const timer = setTimeout(() => fail(new Error('the TLS handshake took too long')), handshakeMs);
     signal.addEventListener('abort', onAbort, { once: true });

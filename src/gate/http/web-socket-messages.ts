@@ -3,6 +3,7 @@
  * fragments, handed to `changed`, which keeps its length, and sent on in one frame. Extensions are not understood.
  */
 
+import type { MessageRoom } from './message-room.ts';
 import { HttpViolation } from './violation.ts';
 
 const mostMessageBytes = 16 * 2 ** 20;
@@ -17,15 +18,35 @@ interface Frame {
 
 export async function* changedMessages(
   bytes: AsyncIterable<Buffer>,
-  changed: (payload: Buffer) => Buffer,
+  changed: (payload: Buffer) => Buffer | Promise<Buffer>,
+  room: MessageRoom,
+): AsyncGenerator<Buffer> {
+  const taken = { bytes: 0 };
+  try {
+    yield* changedFrames(bytes, changed, (now) => {
+      room.give(taken.bytes);
+      taken.bytes = 0;
+      room.take(now);
+      taken.bytes = now;
+    });
+  } finally {
+    room.give(taken.bytes);
+  }
+}
+
+/** `collects` is called with how many bytes are kept until a message is complete. */
+async function* changedFrames(
+  bytes: AsyncIterable<Buffer>,
+  changed: (payload: Buffer) => Buffer | Promise<Buffer>,
+  collects: (bytes: number) => void,
 ): AsyncGenerator<Buffer> {
   let opcode: number | undefined;
   let fragments: Buffer[] = [];
   let collected = 0;
-  for await (const frame of framesOf(bytes)) {
+  for await (const frame of framesOf(bytes, (there) => collects(collected + there))) {
     if (frame.opcode >= opcodes.close) {
       // These may come between the fragments of a message.
-      yield frameOf(frame.opcode, changed(frame.payload));
+      yield frameOf(frame.opcode, await changed(frame.payload));
       continue;
     }
     if ((frame.opcode === opcodes.continuation) !== (opcode !== undefined)) throw malformed();
@@ -34,20 +55,24 @@ export async function* changedMessages(
     collected += frame.payload.length;
     if (collected > mostMessageBytes) throw malformed();
     if (!frame.isFinal) continue;
-    yield frameOf(opcode, changed(Buffer.concat(fragments)));
+    yield frameOf(opcode, await changed(Buffer.concat(fragments)));
     opcode = undefined;
     fragments = [];
     collected = 0;
   }
 }
 
-async function* framesOf(bytes: AsyncIterable<Buffer>): AsyncGenerator<Frame> {
+async function* framesOf(
+  bytes: AsyncIterable<Buffer>,
+  collects: (bytes: number) => void,
+): AsyncGenerator<Frame> {
   const parts: Buffer[] = [];
   let there = 0;
   let needed = 2;
   for await (const piece of bytes) {
     parts.push(piece);
     there += piece.length;
+    collects(there);
     // Joined only when enough is there, so that a large frame in small pieces costs no more than its length.
     while (there >= needed) {
       const joined = Buffer.concat(parts.splice(0));
