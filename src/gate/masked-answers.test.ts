@@ -294,6 +294,9 @@ describe('a server that knows a secret', () => {
       `HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-9/35\r\nContent-Length: 10\r\n\r\n${real.slice(0, 10)}`,
       plain('packed', 'Content-Encoding: zstd\r\n'),
       plain('R\0E\0A\0', 'Content-Type: text/plain; charset=UTF-16LE\r\n'),
+      plain('R\0E\0A\0', 'Content-Type: text/plain; charset=unicode\r\n'),
+      plain('R\0E\0A\0', 'Content-Type: text/plain; charset=csUTF16\r\n'),
+      plain('R\0E\0A\0', 'Content-Type: text/plain\r\nContent-Type: text/plain; charset=utf-16\r\n'),
     ]) {
       const refused = await ask(all, [close]);
       expect(refused).toMatch(/^HTTP\/1\.1 502/);

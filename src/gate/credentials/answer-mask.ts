@@ -45,7 +45,7 @@ export class MaskedAnswers implements AnswerMask {
     if (status === 206 || status === 226) throw unreadable('is a part of a document');
     if (framing.kind === 'none') return { headers, framing, pieces: undefined };
     const type = headers.get('content-type') ?? '';
-    if (/charset\s*=\s*["']?(utf-?(7|16|32)|ucs|ebcdic|ibm|cp037|cp1047)/i.test(type)) {
+    if (!headers.all('content-type').every(isSupersetOfAscii)) {
       throw unreadable('has a character set that is not a superset of ASCII');
     }
     const coding = headers.tokens('content-encoding').filter((one) => one !== 'identity');
@@ -70,6 +70,16 @@ export class MaskedAnswers implements AnswerMask {
     if (headers.has('sec-websocket-extensions')) throw unreadable('uses a WebSocket extension');
     return changedMessages(bytes, (payload) => maskInTurns(payload, this.#live), room);
   }
+}
+
+const knownCharset =
+  /^(utf-?8(mb4)?|(us-)?ascii|iso[-_]?8859-\d{1,2}|latin-?\d|windows-\d+|cp125\d|koi8-[ru]|gbk|gb2312|gb18030|big5|euc-(jp|kr)|shift[-_]jis|binary|none)?$/i;
+
+/** A type may have several, and readers differ in which one counts. */
+function isSupersetOfAscii(type: string): boolean {
+  return [...type.matchAll(/charset([^=;,]*)=\s*["']?([^"';,\s]*)/gi)].every(
+    ([, extension = '', name = '']) => extension.trim() === '' && knownCharset.test(name),
+  );
 }
 
 const unreadable = (why: string): HttpViolation =>

@@ -7,32 +7,13 @@
  * once for each stretch of that length.
  */
 
-import type { Form, Place } from './secret-forms.ts';
-
-/** A tree of tokens. Shared by all places that accept the same ones. */
-interface Node {
-  readonly id: number;
-  readonly next: Map<number, Node>;
-  ends: boolean;
-  skips: boolean;
-}
-
-/** All tokens of a place, to be read forwards and backwards. */
-interface Tree {
-  readonly nodes: readonly Node[];
-  readonly tokens: ByLastByte;
-  readonly skipped: ByLastByte;
-  /** Tokens of one byte. */
-  readonly single: ReadonlySet<number>;
-  readonly longestBytes: number;
-}
-
-type ByLastByte = ReadonlyMap<number, readonly Buffer[]>;
+import type { Form } from './secret-forms.ts';
+import type { Spelling } from './spelling-graph.ts';
 
 interface KnownPlace {
   readonly form: number;
   readonly isLast: boolean;
-  readonly tree: Tree;
+  readonly spelling: Spelling;
 }
 
 /** Where a stream is in the automaton. */
@@ -68,16 +49,13 @@ export class FormAutomaton {
 
   constructor(forms: readonly Form[]) {
     this.#forms = forms;
-    const trees = new Map<Place, Tree>();
     let longestBytes = 0;
     for (const [form, places] of forms.entries()) {
       this.#firstPlaces.push(this.#places.length);
       let bytes = 0;
       for (const [at, place] of places.entries()) {
-        const tree = trees.get(place) ?? treeOf(place);
-        trees.set(place, tree);
-        this.#places.push({ form, isLast: at === places.length - 1, tree });
-        bytes += tree.longestBytes;
+        this.#places.push({ form, spelling: place.spelling, isLast: at === places.length - 1 });
+        bytes += place.longestBytes;
       }
       longestBytes = Math.max(longestBytes, bytes);
     }
@@ -115,8 +93,10 @@ export class FormAutomaton {
     const last = first + (this.#forms[form]?.length ?? 0) - 1;
     let place = last;
     let at = end;
-    while (place >= first && at > 0 && this.#places[place]?.tree.single.has(data[at - 1] ?? 0)) {
-      place--;
+    while (place >= first && at > 0) {
+      const byte = data[at - 1] ?? 0;
+      if (byte !== 0 && !this.#places[place]?.spelling.single.has(byte)) break;
+      if (byte !== 0) place--;
       at--;
     }
     return place < first || at === 0 ? at : this.#startOfEscaped(first, last, data, end);
@@ -124,29 +104,30 @@ export class FormAutomaton {
 
   /** One escape may look like the end of another, so all readings are followed; the longest counts. */
   #startOfEscaped(first: number, last: number, data: Buffer, end: number): number {
-    const seen = new Set<number>();
-    const open: (readonly [place: number, end: number])[] = [[last, end]];
+    let members: ReadonlySet<number> = new Set(this.#ends(last));
     let start = end;
-    for (let item = open.pop(); item !== undefined; item = open.pop()) {
-      const [place, before] = item;
-      const key = (place - first) * (data.length + 1) + before;
-      if (seen.has(key)) continue;
-      seen.add(key);
-      if (place < first || before === 0) {
-        start = Math.min(start, before);
-        continue;
+    for (let at = end - 1; at >= 0 && members.size > 0; at--) {
+      const byte = data[at] ?? 0;
+      if (byte === 0) continue;
+      const reached = new Set<number>();
+      for (const member of members) {
+        const place = Math.floor(member / mostNodes);
+        const known = this.#places[place];
+        for (const { id } of known?.spelling.nodes[member % mostNodes]?.before.get(byte) ?? []) {
+          if (id > 0) reached.add(place * mostNodes + id);
+          else if (place === first) start = at;
+          else for (const one of this.#ends(place - 1)) reached.add(one);
+          if (id === 0) for (const one of known?.spelling.skips ?? []) reached.add(place * mostNodes + one);
+        }
       }
-      const byte = data[before - 1] ?? 0;
-      for (const token of this.#places[place]?.tree.tokens.get(byte) ?? []) {
-        if (endsWith(data, before, token)) open.push([place - 1, Math.max(0, before - token.length)]);
-      }
-      // Skipped text stands before a place, which is after the one that is looked at.
-      const after = place === last ? undefined : this.#places[place + 1];
-      for (const token of after?.tree.skipped.get(byte) ?? []) {
-        if (endsWith(data, before, token)) open.push([place, Math.max(0, before - token.length)]);
-      }
+      if (at === 0 && reached.size > 0) start = 0;
+      members = reached;
     }
     return start;
+  }
+
+  #ends(place: number): readonly number[] {
+    return (this.#places[place]?.spelling.ends ?? []).map((id) => place * mostNodes + id);
   }
 
   #forget(): void {
@@ -166,8 +147,13 @@ export class FormAutomaton {
     const reached = new Set<number>();
     const complete = new Set<number>();
     const members = this.#states[from]?.members ?? [];
-    for (const place of this.#firstPlaces) this.#advance(place * mostNodes, byte, reached, complete);
-    for (const member of members) this.#advance(member, byte, reached, complete);
+    if (byte === 0) {
+      // Texts in UTF-16 and UTF-32 are those in ASCII with zeros between: a zero changes nothing.
+      for (const member of members) reached.add(member);
+    } else {
+      for (const place of this.#firstPlaces) this.#advance(place * mostNodes, byte, reached, complete);
+      for (const member of members) this.#advance(member, byte, reached, complete);
+    }
     const sorted = [...reached].sort((a, b) => a - b);
     const isFull = this.#states.length >= mostRows || this.#members > mostMembers;
     if (isFull) this.#forget();
@@ -179,7 +165,7 @@ export class FormAutomaton {
   #advance(member: number, byte: number, reached: Set<number>, complete: Set<number>): void {
     const at = Math.floor(member / mostNodes);
     const place = this.#places[at];
-    const node = place?.tree.nodes[member % mostNodes]?.next.get(byte);
+    const node = place?.spelling.nodes[member % mostNodes]?.next.get(byte);
     if (place === undefined || node === undefined) return;
     if (node.next.size > 0) reached.add(at * mostNodes + node.id);
     if (node.skips) reached.add(at * mostNodes);
@@ -204,47 +190,4 @@ export class FormAutomaton {
     this.#table.fill(unknown, state.id * 256, state.id * 256 + 256);
     return state;
   }
-}
-
-function treeOf({ tokens, skipped }: Place): Tree {
-  const nodes: Node[] = [];
-  const add = (): Node => {
-    const node: Node = { id: nodes.length, next: new Map(), ends: false, skips: false };
-    nodes.push(node);
-    return node;
-  };
-  const root = add();
-  const leaf = (token: string): Node => {
-    let node = root;
-    for (const byte of Buffer.from(token, 'latin1')) {
-      const next = node.next.get(byte) ?? add();
-      node.next.set(byte, next);
-      node = next;
-    }
-    return node;
-  };
-  const single = new Set<number>();
-  for (const token of tokens) {
-    leaf(token).ends = true;
-    if (token.length === 1) single.add(token.charCodeAt(0));
-  }
-  for (const token of skipped) leaf(token).skips = true;
-  const longestBytes = Math.max(...tokens.map(({ length }) => length));
-  return { nodes, tokens: byLastByte(tokens), skipped: byLastByte(skipped), single, longestBytes };
-}
-
-function byLastByte(tokens: readonly string[]): ByLastByte {
-  const out = new Map<number, Buffer[]>();
-  for (const token of tokens) {
-    const bytes = Buffer.from(token, 'latin1');
-    const end = bytes[bytes.length - 1] ?? 0;
-    out.set(end, [...(out.get(end) ?? []), bytes]);
-  }
-  return out;
-}
-
-/** Whether `token` ends at `end`; what would stand before `data` counts as fitting. */
-function endsWith(data: Buffer, end: number, token: Buffer): boolean {
-  const there = Math.min(token.length, end);
-  return data.compare(token, token.length - there, token.length, end - there, end) === 0;
 }

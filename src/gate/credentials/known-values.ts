@@ -7,7 +7,7 @@
 import type { AnswerMask } from '../http/credential-port.ts';
 import { MaskedAnswers } from './answer-mask.ts';
 import { FormAutomaton } from './form-automaton.ts';
-import { formsOf } from './secret-forms.ts';
+import { formsOf, type Places } from './secret-forms.ts';
 
 export interface KnownValue {
   readonly host: string;
@@ -21,6 +21,7 @@ const mostValues = 64;
 
 export class KnownValues {
   readonly #hosts = new Map<string, HostValues>();
+  readonly #places: Places = new Map();
   readonly #learned: (known: KnownValue) => void;
 
   /** `learned` is called with each value that was not known before. */
@@ -54,7 +55,7 @@ export class KnownValues {
   }
 
   #host(host: string): HostValues {
-    const known = this.#hosts.get(host) ?? new HostValues();
+    const known = this.#hosts.get(host) ?? new HostValues(this.#places);
     this.#hosts.set(host, known);
     return known;
   }
@@ -64,14 +65,22 @@ class HostValues {
   readonly mask: AnswerMask = new MaskedAnswers(this);
   /** By secret and value, those that came or were used last at the end. */
   readonly #values = new Map<string, KnownValue>();
+  readonly #places: Places;
   #automaton: FormAutomaton | undefined;
+
+  constructor(places: Places) {
+    this.#places = places;
+  }
 
   get all(): readonly KnownValue[] {
     return [...this.#values.values()];
   }
 
   get current(): FormAutomaton {
-    this.#automaton ??= new FormAutomaton(formsOf([...new Set(this.all.map(({ value }) => value))]));
+    if (this.#automaton === undefined) {
+      const values = new Set(this.all.map(({ value }) => value));
+      this.#automaton = new FormAutomaton(formsOf([...values], this.#places));
+    }
     return this.#automaton;
   }
 

@@ -35,6 +35,28 @@ const forms: Readonly<Record<string, string>> = {
   'HTML numbers': entities(real, (code) => `&#${code};`),
   'HTML hex numbers': entities(real, (code) => `&#x${hexOf(code)};`),
   'HTML numbers without semicolons': entities(real, (code) => `&#0${code}`),
+  'quoted-printable with soft breaks': real
+    .replaceAll(/.{7}/g, '$&\n')
+    .replaceAll('=', '=3D')
+    .replaceAll('\n', '=\r\n'),
+  'JSON, four levels deep': real.replaceAll(/[/"\\]/g, `${'\\'.repeat(7)}$&`),
+  'JSON, percent-encoded': real.replaceAll('/', '%5C%2F'),
+  'JSON with a backslash as HTML': real.replaceAll('/', '&#92;/'),
+  'HTML within JSON of Go': real.replaceAll('+', '\\u0026#43;').replaceAll('>', '\\u0026amp;#62;'),
+  'HTML numbers twice': real.replaceAll('+', '&amp;#043;'),
+  'HTML numbers with many zeros': entities(real, (code) => `&#0000${code};`),
+  'HTML hex numbers with many zeros': entities(real, (code) => `&#x0000${hexOf(code)};`),
+  'HTML numbers, percent-encoded': real.replaceAll('+', '%26%2343%3B'),
+  'percent as %u': entities(real, (code) => `%u00${hexOf(code)}`),
+  'percent four times': [1, 2, 3, 4].reduce((text) => encodeURIComponent(text), real),
+  'percent as HTML': real.replaceAll('/', '&#37;2F'),
+  'JavaScript \\u{}': entities(real, (code) => `\\u{${hexOf(code)}}`),
+  'octal escapes': entities(real, (code) => `\\${code.toString(8).padStart(3, '0')}`),
+  'CSS escapes': entities(real, (code) => `\\0000${hexOf(code)}`),
+  'hex with colons': entities(real, (code) => `:${hexOf(code)}`).slice(1),
+  'hex with spaces': entities(real, (code) => ` ${hexOf(code)}`).slice(1),
+  'hex with 0x': entities(real, (code) => `, 0x${hexOf(code)}`).slice(4),
+  'hex in lines': Buffer.from(real).toString('hex').replaceAll(/.{30}/g, '$&\n'),
   hex: Buffer.from(real).toString('hex'),
   'hex in upper case': Buffer.from(real).toString('hex').toUpperCase(),
 };
@@ -53,6 +75,33 @@ describe('a value in a stream', () => {
     expect(maskText(text, automaton)).toBe(stars);
     for (const size of [1, 2, 3, 7, 50]) {
       expect(inPieces(Buffer.from(text), size, new Masker({ current: automaton })).toString()).toBe(stars);
+    }
+  });
+
+  it.each(['\n\t', '\r\n    ', ' ', '\\n', '\\\\r\\\\n', '%0A', '%0D%0A', '&#10;', '&#xA;', '=\r\n'])(
+    '[R7] is masked in base64 that is wrapped by %j',
+    (wrap) => {
+      const whole = Buffer.from(real)
+        .toString('base64')
+        .replaceAll('=', '')
+        .replaceAll(/.{16}/g, `$&${wrap}`);
+      const shown = maskText(`<${whole}>`, automaton);
+      expect(shown).toBe(`<${'*'.repeat(whole.length)}>`);
+    },
+  );
+
+  it.each(['utf16le', 'utf16be', 'utf32le'])('[R7] is masked in %s, in each form', (encoding) => {
+    const wide = (text: string): Buffer => {
+      const bytes = Buffer.from(text, 'utf16le');
+      if (encoding === 'utf16le') return bytes;
+      if (encoding === 'utf16be') return bytes.swap16();
+      return Buffer.concat([...text].map((one) => Buffer.from([one.charCodeAt(0), 0, 0, 0])));
+    };
+    for (const form of [...Object.values(forms), Buffer.from(real).toString('base64')]) {
+      // No more is held back: an escaped form in UTF-32 may begin before it.
+      if (wide(form).length > 1000) continue;
+      const shown = inPieces(wide(`<${form}>`), 7, new Masker({ current: automaton }));
+      expect(shown.toString('latin1').replaceAll(/[\0=]/g, '')).toMatch(/^<\*+>$/);
     }
   });
 
