@@ -11,7 +11,8 @@ import type { FormAutomaton, State } from './form-automaton.ts';
 
 const star = 0x2a;
 const leastHeldBytes = 1024;
-const turnBytes = 64 * 1024;
+/** In the worst case about 50 ms of work. */
+const turnBytes = 8 * 1024;
 
 /** The automaton of the values that are known now: another one when a value comes while a stream is open. */
 export interface LiveAutomaton {
@@ -165,8 +166,11 @@ export async function* masked(
       if (masker.heldBytes > 0 && (await pauses.isLong(next))) yield masker.flush();
       const { done, value } = await next;
       if (done === true) break;
-      const out = masker.push(value);
-      if (out.length > 0) yield out;
+      for (let at = 0; at < value.length; at += turnBytes) {
+        if (at > 0) await setImmediate();
+        const out = masker.push(value.subarray(at, at + turnBytes));
+        if (out.length > 0) yield out;
+      }
     }
     if (masker.heldBytes > 0) yield masker.flush();
   } finally {
