@@ -9,8 +9,8 @@ import type { Arg } from './words.ts';
 export interface Bench {
   readonly where: Whereabouts;
   report(rule: RuleName, span: Span, text: string): void;
-  /** Text that a shell would run; `own`: this very shell, with its functions. */
-  script(text: string, span: Span, own?: 'own'): void;
+  /** Text that a shell would run; `own`: this very shell, with its functions; `dash`: a shell that is not bash. */
+  script(text: string, span: Span, how?: 'own' | 'dash'): void;
   /** Another command that this one starts. */
   command(words: readonly Arg[], span: Span): void;
 }

@@ -1,6 +1,6 @@
 /** Parts of the shell's language that run code where no command stands: subscripts, numbers, indirect names, names that are set. */
 
-import type { ParameterExpansionPart, SyntaxNode } from 'unbash';
+import type { Command, ParameterExpansionPart, SyntaxNode } from 'unbash';
 import { runsNothing, wordRunsNothing } from './arithmetic.ts';
 import { whySteers } from './steering.ts';
 import type { Variables } from './variables.ts';
@@ -46,10 +46,30 @@ export function whyRuns(node: SyntaxNode, variables: Variables): string | undefi
       return whySteers(node.name, { exported: false });
     case 'ParameterExpansion':
       return parameterRuns(node, variables);
+    case 'Command':
+      return declarationRuns(node, variables);
     default:
       return undefined;
   }
 }
+
+/** `declare -a a="$x"`, and `declare a="$x"` where a is an array: the value is read as `(…)`, with what it expands. */
+function declarationRuns(node: Command, variables: Variables): string | undefined {
+  if (!/^(declare|typeset|local|readonly|export)$/.test(node.name?.value ?? '')) return undefined;
+  const isArray = node.args.some((arg) => arg.type === 'Word' && /^-[a-zA-Z]*[aA]/.test(arg.value));
+  const runs = node.args.some((arg) => {
+    if (arg.type === 'Word') {
+      const [, name = '', value] = /^([A-Za-z_]\w*)\+?=([\s\S]*)$/.exec(arg.value) ?? [];
+      return value !== undefined && mayBeList(value) && (isArray || variables.isArray(name));
+    }
+    return (
+      arg.value.type === 'Word' && mayBeList(arg.value.value) && (isArray || variables.isArray(arg.name))
+    );
+  });
+  return runs ? evaluates : undefined;
+}
+
+const mayBeList = (value: string): boolean => /^[\s"'\\]*\(|[$`]/.test(value);
 
 /** SECURITY: of an array that is not declared with -A the value of a name is evaluated, too. */
 const isPlainIndex = (text: string, variables: Variables): boolean =>

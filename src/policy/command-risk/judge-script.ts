@@ -37,7 +37,11 @@ interface Scene {
   readonly depth: number;
   /** Functions that the script defines, by the position from which on they are: their bodies are judged where they stand. */
   readonly functions: ReadonlyMap<string, number>;
+  /** Their names, also where a wrapper hides them. */
+  readonly defined: ReadonlySet<string>;
   readonly variables: Variables;
+  /** `sh` runs it, which is not bash everywhere. */
+  readonly isDash: boolean;
   where: Whereabouts;
 }
 
@@ -46,6 +50,7 @@ interface Outer {
   readonly depth?: number;
   readonly where?: Whereabouts;
   readonly functions?: ReadonlyMap<string, number>;
+  readonly isDash?: boolean;
 }
 
 export function judgeScript(text: string, judgement: Judgement, outer: Outer = {}): void {
@@ -56,18 +61,37 @@ export function judgeScript(text: string, judgement: Judgement, outer: Outer = {
     judgement.report('not_understood', whole, 'commands within commands, too deep to follow');
     return;
   }
+  const isDash = outer.isDash === true;
+  if (isDash && differsInDash.test(text))
+    judgement.report('not_understood', whole, 'sh reads this otherwise than bash');
   const script = parse(text);
+  const functions = new Map([...(outer.functions ?? []), ...functionsOf(script)]);
   const scene: Scene = {
     judgement,
     place,
     depth,
-    functions: new Map([...(outer.functions ?? []), ...functionsOf(script)]),
+    functions,
+    defined: new Set(functions.keys()),
     variables: new Variables(script, depth > 0),
+    isDash,
     where: outer.where ?? { cwd: judgement.cwd, elsewhere: false },
   };
   scene.where = whereAfter(script, scene);
   visit(script, scene, nothing);
 }
+
+/** Words, operators, expansions and names that dash takes for something else, or splits where bash does not. In doubt it does. */
+const differsInDash = new RegExp(
+  [
+    '\\[\\[|&>|>&\\s*[^\\s\\d-]|\\|&|;&|<<<|[<>]\\(|\\$[\'"\\[]|(^|[^$])\\(\\(|\\w\\+?=\\(|\\w\\+=|[@?*+!]\\([^)]*\\|',
+    '\\{[^}\\s]*(,|\\.\\.)[^}\\s]*\\}|\\{\\w+\\}[<>]',
+    '\\$\\{(!|\\w+([@:/^,[](?![-=?+])|[@^]))',
+    '\\b(function|select|coproc|source|declare|typeset|let|shopt|mapfile|readarray|builtin|enable|pushd|popd|disown|time)\\b',
+    '\\b(export|readonly|local)\\b[^;&|\\n]*[$`]',
+    '\\b(BASH\\w*|EPOCH\\w+|S?RANDOM|SECONDS|LINENO|SHLVL|E?UID|(OS|HOST|MACH)TYPE|HOSTNAME|COLUMNS|LINES|DIRSTACK|FUNCNAME|GROUPS|PIPESTATUS)\\b',
+  ].join('|'),
+  'm',
+);
 
 /** What reaches a command by its input. */
 interface Input {
@@ -199,23 +223,18 @@ function judgeCommand(command: Command, scene: Scene, piped: Input): void {
     if (why !== undefined) bench.report('runs_code', place(each), why);
   }
   if (command.name === undefined) return;
-  const own = inputOf(command.redirects, scene);
   judgeWords([...toArgs(command.name, place, variables), ...args], {
     scene,
     bench,
     span,
     pos: command.pos,
-    input: own === undefined && !readsElsewhere(command) ? piped : { text: own, listed: false },
+    input: inputOf(command, { scene, piped }),
   });
 }
 
 /** `IFS= read -r line`: for that one builtin, which only takes its input apart by it. */
 const isSeparator = (assignment: Assignment, { name }: Command): boolean =>
   assignment.name === 'IFS' && /^(read|mapfile|readarray)$/.test(name?.value ?? '');
-
-/** Then what a pipe brings is not read. */
-const readsElsewhere = ({ redirects }: Command): boolean =>
-  redirects.some(({ operator }) => operator.startsWith('<'));
 
 const assigned = (node: Assignment, place: Place): Arg => ({
   text: node.text,
@@ -225,18 +244,35 @@ const assigned = (node: Assignment, place: Place): Arg => ({
   span: place(node),
 });
 
-function inputOf(redirects: readonly Redirection[], scene: Scene): string | undefined {
-  for (const redirect of redirects) {
-    if (redirect.type === 'HereDoc')
-      return redirect.body.parts?.every((part) => part.type === 'Literal') === false
-        ? undefined
-        : redirect.body.text;
-    if (redirect.type === 'HereString' && redirect.target !== undefined) {
-      const target = toArg(redirect.target, scene.place, scene.variables);
-      return target.known && !target.glob ? target.text : undefined;
-    }
+/** SECURITY: redirections apply in their order, and the last one of descriptor 0 counts. With several, nothing is known. */
+function inputOf(
+  { redirects }: Command,
+  { scene, piped }: { readonly scene: Scene; readonly piped: Input },
+): Input {
+  const [first, ...more] = redirects.filter(isInput);
+  if (first === undefined) return piped;
+  return { text: more.length > 0 ? undefined : givenText(first, scene), listed: false };
+}
+
+/** A redirection of descriptor 0, also as `0>&3`. A descriptor in a variable is never a low one. */
+const isInput = ({ operator, descriptor }: Redirection): boolean =>
+  descriptor === undefined
+    ? operator.startsWith('<')
+    : descriptor.type === 'FileDescriptor' && descriptor.value === 0;
+
+function givenText(redirect: Redirection, scene: Scene): string | undefined {
+  if (redirect.type === 'HereDoc') {
+    const { body, delimiter, operator } = redirect;
+    if (body.parts?.every((part) => part.type === 'Literal') === false) return undefined;
+    // The shell takes backslashes and tabs away before the program reads the body.
+    const isChanged =
+      (delimiter?.quoted !== true && body.text.includes('\\')) ||
+      (operator === '<<-' && /^\t/m.test(body.text));
+    return isChanged ? undefined : body.text;
   }
-  return undefined;
+  if (redirect.type !== 'HereString' || redirect.target === undefined) return undefined;
+  const target = toArg(redirect.target, scene.place, scene.variables);
+  return target.known && !target.glob ? target.text : undefined;
 }
 
 function benchOf(scene: Scene): Bench {
@@ -246,13 +282,14 @@ function benchOf(scene: Scene): Bench {
       return scene.where;
     },
     report: judgement.report,
-    script: (text, span, own) =>
+    script: (text, span, how) =>
       judgeScript(text, judgement, {
         span,
         depth: depth + 1,
         where: scene.where,
+        isDash: how === 'dash' || (how === 'own' && scene.isDash),
         // Another shell has none of the functions of this one.
-        ...(own === 'own' ? { functions: new Map([...functions.keys()].map((name) => [name, -1])) } : {}),
+        ...(how === 'own' ? { functions: new Map([...functions.keys()].map((name) => [name, -1])) } : {}),
       }),
     command: (words, span) => {
       const deeper = { ...scene, depth: depth + 1, functions: new Map() };
@@ -278,6 +315,8 @@ function judgeWords(words: readonly Arg[], { scene, bench, span, pos, input }: W
   const { judgement } = scene;
   const [name, ...args] = words;
   if (name === undefined) return;
+  if (name.text === 'unset' && args.some(({ text, known }) => !known || scene.defined.has(text)))
+    bench.report('not_understood', span, 'a function is removed, and its name is then another program');
   if (!name.known || name.text === '' || name.glob) {
     bench.report(
       'not_understood',

@@ -31,6 +31,7 @@ export class Variables implements Values {
   #isOpaque = false;
   /** Reads of names that a stage before them listed, by their position. */
   readonly #listed = new Set<number>();
+  readonly #arrays = new Set<string>();
 
   constructor(script: ParsedScript, isInner: boolean) {
     this.#script = script;
@@ -50,6 +51,12 @@ export class Variables implements Values {
     }
     if (!alone && !own.some(({ from, until }) => from <= pos && pos < until)) return hidden;
     return this.#resolve(name, own) ?? hidden;
+  }
+
+  /** SECURITY: to `declare` a name that is an array bash reads the value as the text of an array, and expands it. */
+  isArray(name: string): boolean {
+    this.#all();
+    return this.#isOpaque || this.#isInner || this.#arrays.has(name);
   }
 
   /** Evaluating the name as an expression runs nothing: all its values are numbers. */
@@ -179,6 +186,13 @@ export class Variables implements Values {
         name,
       )
     ) {
+      const makesArrays =
+        /^(mapfile|readarray)$/.test(name) ||
+        node.args.some((arg) => arg.type === 'Word' && /^-[a-zA-Z]*[aA]/.test(arg.value));
+      for (const arg of makesArrays ? node.args : []) {
+        const found = arg.type === 'Word' ? /^[A-Za-z_]\w*/.exec(arg.value)?.[0] : arg.name;
+        if (found !== undefined) this.#arrays.add(found);
+      }
       for (const arg of node.args) {
         for (const attached of arg.type === 'Word' ? attachedNames(arg.value) : [])
           this.#add(attached, { value: hidden, ...never });
@@ -199,6 +213,7 @@ export class Variables implements Values {
 
   #assigned(node: Assignment, sure: { readonly from: number; readonly until: number }): void {
     const isPlain = node.value.type === 'Word' && node.index === undefined && node.append !== true;
+    if (node.value.type !== 'Word' || node.index !== undefined) this.#arrays.add(node.name);
     this.#add(node.name, { value: isPlain ? (node.value as Word) : hidden, ...sure });
   }
 

@@ -212,11 +212,26 @@ export function printed(command: Command, variables: Values): string | undefined
     arg.type === 'Word' ? toArgs(arg, nowhere, variables) : [unknownArg(nowhere(arg))],
   );
   if (!args.every(({ known, glob }) => known && !glob)) return undefined;
-  const words = args.map((arg) => arg.text).filter((text) => name !== 'echo' || !/^-[neE]+$/.test(text));
-  if (words.some((word) => /\\[^n]/.test(word))) return undefined;
-  if (name === 'printf') {
-    if (words.length > 1 && /^%[sb](\\n)?$/.test(words[0] ?? '')) words.shift();
-    else if (/%/.test(words[0] ?? '') || words.length > 1) return undefined;
-  }
-  return words.join(' ').replaceAll('\\n', '\n');
+  const words = args.map((arg) => arg.text);
+  return name === 'echo' ? echoed(words) : formatted(words);
+}
+
+/** SECURITY: shells disagree on backslashes and on every option but -n, so an `echo` with one of them prints unknown text. */
+function echoed(words: readonly string[]): string | undefined {
+  const [first, ...rest] = words;
+  const printing = first === '-n' ? rest : words;
+  if (/^-[neE]+$/.test(printing[0] ?? '') || words.some((word) => word.includes('\\'))) return undefined;
+  return `${printing.join(' ')}${first === '-n' ? '' : '\n'}`;
+}
+
+/** As `printf` repeats its format: only `%s`, `%%` and `\n` are known. */
+function formatted([format = '', ...words]: readonly string[]): string | undefined {
+  if (/^-|%(?![s%])|\\(?!n)/.test(format)) return undefined;
+  const count = format.replaceAll('%%', '').split('%s').length - 1;
+  if (count === 0 && words.length > 0) return undefined;
+  const times = count === 0 ? 1 : Math.max(1, Math.ceil(words.length / count));
+  let next = 0;
+  return format
+    .repeat(times)
+    .replace(/%s|%%|\\n/g, (found) => (found === '%%' ? '%' : found === '%s' ? (words[next++] ?? '') : '\n'));
 }

@@ -193,7 +193,8 @@ const watching: Judge = (call) => {
   call.report('unknown_tool', 'watch has no end');
   const words = inner(call);
   const known = words.every((word) => word.known);
-  if (words.length > 0 && known) call.bench.script(words.map((word) => word.text).join(' '), call.span);
+  if (words.length > 0 && known)
+    call.bench.script(words.map((word) => word.text).join(' '), call.span, 'dash');
   else if (words.length > 0) call.report('not_understood', 'watch runs text that is not known yet');
 };
 

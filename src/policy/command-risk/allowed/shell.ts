@@ -32,7 +32,16 @@ const sets =
     return { ...namesOf(operands, exported), texts: new Set([...texts, ...operands]) };
   };
 
-const declares: Allowed = (call) =>
+/** SECURITY: a quoted value in brackets is text that bash reads as an array, and expands. A plain array is not quoted. */
+const declares: Allowed = (call) => {
+  const list = call.args.find(
+    ({ text, raw, known }) =>
+      (known && raw !== text && /^\w+\+?=\(/.test(text)) || (!known && call.has('-a', '-A')),
+  );
+  return list === undefined ? declaresPlain(call) : refused('a value that bash reads as an array', list);
+};
+
+const declaresPlain: Allowed = (call) =>
   sets(
     '-Aaglprux write',
     call.options.some(({ text }) => text.includes('x')),
@@ -121,7 +130,10 @@ export const shellAllowed: Readonly<Record<string, Allowed>> = {
   declare: declares,
   typeset: declares,
   local: declares,
-  readonly: sets('-pa write', false),
+  readonly: (call: Call) => {
+    const verdict = declares(call);
+    return verdict.problem === undefined ? sets('-pa write', false)(call) : verdict;
+  },
   read: (call: Call) => {
     const { problem, operands, values } = readCall(
       call,

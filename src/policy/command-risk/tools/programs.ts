@@ -12,6 +12,7 @@ const plainShellOption = /^(-[euxvc]*[euxvc]|-[eux]*o|--norc|--noprofile|--posix
 
 /** What a shell is given as text is judged; what it takes from a file or a pipe is not known. */
 const shell: Judge = (call) => {
+  const dialect = /^(sh|dash|ash)$/.test(call.program) ? 'dash' : undefined;
   const at = call.args.findIndex(({ text, known }) => known && /^-[a-zA-Z]*c[a-zA-Z]*$/.test(text));
   if (!/^(sh|bash|dash)$/.test(call.program))
     call.report('not_understood', `the language of ${call.program} is not judged`);
@@ -33,12 +34,12 @@ const shell: Judge = (call) => {
         strange.span,
       );
     if (script === undefined) call.report('not_understood', `${call.program} -c without a command`);
-    else if (script.known && !script.glob) call.bench.script(script.text, script.span);
+    else if (script.known && !script.glob) call.bench.script(script.text, script.span, dialect);
     else call.report('not_understood', `${call.program} runs text that is not known yet`, script.span);
     return;
   }
   if (call.input !== undefined && call.args.every(({ text }) => plainShellOption.test(text) || text === '-s'))
-    call.bench.script(call.input, call.span);
+    call.bench.script(call.input, call.span, dialect);
   else
     call.report(
       'runs_code',
