@@ -4,6 +4,7 @@ import type { Call } from '../call.ts';
 import { readAwk } from '../grammars/awk.ts';
 import { readFind } from '../grammars/find.ts';
 import { readSed } from '../grammars/sed.ts';
+import { isPlainSql } from '../grammars/sqlite.ts';
 import { isProtectedText } from '../protected-writes.ts';
 import type { Arg } from '../words.ts';
 import { patch, tar } from './archives.ts';
@@ -102,13 +103,7 @@ const sqlite: Allowed = (call) => {
   if (statements.length === 0 || operands.length === 0)
     return refused('what sqlite3 does shows only when it runs');
   for (const arg of statements) {
-    const isPlain =
-      arg.known &&
-      !/load_extension|writefile|readfile|edit\s*\(|fts3_tokenizer|attach|vacuum\s+into|shell|zipfile|fsdir|lsmode|pragma\s+(?!table_info|table_list|index_list|foreign_key_list|database_list|user_version|integrity_check|compile_options)/i.test(
-        arg.text,
-      ) &&
-      (!/^\s*\./m.test(arg.text) ||
-        /^\s*\.(tables|schema|databases|indexes|indices)(\s+[\w*%]+)?\s*$/.test(arg.text));
+    const isPlain = arg.known && isPlainSql(arg.text);
     if (!isPlain) return refused('a statement that is not known as harmless', arg);
   }
   return { texts: new Set(statements) };

@@ -25,6 +25,7 @@ class AwkReader {
   /** The last token was a value, so a slash divides. */
   #afterValue = false;
   #afterBracket = false;
+  #joins = false;
   #found: AwkProgram = 'prints';
 
   constructor(text: string) {
@@ -44,7 +45,11 @@ class AwkReader {
       return;
     }
     const [whole, comment, string, word, number, sign] = found;
-    this.#newLines(whole);
+    const isNewLine = /^\s*\n/.test(whole);
+    // After the end of a line a slash begins an expression, and a backslash there joins two lines.
+    if (sign === '/' && ((isNewLine && this.#afterValue) || this.#joins)) this.#found = 'strange';
+    if (isNewLine) this.#newLine();
+    this.#joins = sign === '\\';
     if (sign === '/' && !this.#afterValue) {
       this.#regularExpression(this.#at + whole.length);
       return;
@@ -64,8 +69,9 @@ class AwkReader {
       (sign !== undefined && /^(\)|\]|\$|\+\+|--)$/.test(sign));
   }
 
-  #newLines(whole: string): void {
-    if (/^\s*\n/.test(whole) && this.#depth <= this.#printDepth) this.#prints = false;
+  /** Behind a comma, an operator and a backslash the statement goes on. */
+  #newLine(): void {
+    if (this.#afterValue && this.#depth <= this.#printDepth) this.#prints = false;
   }
 
   #word(word: string): void {

@@ -88,9 +88,11 @@ class SedReader implements SedScript {
       this.#end();
     } else if (letter === '#') this.#skip(/[^\n]*/y);
     else if (/[aic]/.test(letter)) this.#skip(/(?:\\[\s\S]|[^\n\\])*/y);
-    else if (/[btT:]/.test(letter)) this.#skip(/[^\n;}]*/y);
-    else if (letter === 'v') this.#skip(/[^\n;]*/y);
-    else if (/[wW]/.test(letter)) this.writes.push(this.#file());
+    // SECURITY: some versions end a label at a blank, others at the end of the line. Only what all of them take is known.
+    else if (/[btTv:]/.test(letter)) {
+      this.#skip(/[ \t]*[^\s;}]*/y);
+      this.#end();
+    } else if (/[wW]/.test(letter)) this.writes.push(this.#file());
     else if (/[rR]/.test(letter)) this.reads.push(this.#file());
     else if (letter === 'e') {
       this.runs = true;
