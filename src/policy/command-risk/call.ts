@@ -5,12 +5,17 @@ import { isProtectedText } from './protected-writes.ts';
 import type { RuleName, Span } from './risk.ts';
 import type { Arg } from './words.ts';
 
+/** `brings`: files that the line does not name; `copies`: folders with all that is in them. */
+export type Event = 'brings' | 'copies' | 'repository' | 'repository-elsewhere';
+
 /** What a judge may do with what it finds. */
 export interface Bench {
   readonly where: Whereabouts;
   report(rule: RuleName, span: Span, text: string): void;
   /** Text that a shell would run; `own`: this very shell, with its functions; `dash`: a shell that is not bash. */
   script(text: string, span: Span, how?: 'own' | 'dash'): void;
+  /** For the end: what only matters together with another command of the line. */
+  note(event: Event, span: Span): void;
   /** Another command that this one starts. */
   command(words: readonly Arg[], span: Span): void;
 }

@@ -6,6 +6,7 @@
  */
 
 import { parse } from 'unbash';
+import type { Event } from './call.ts';
 import { judgeScript } from './judge-script.ts';
 import { defaultLists, type ReadLists, readLists } from './lists.ts';
 import { conclude, type Evaluation, type Reason, type RuleName, rules, type Span } from './risk.ts';
@@ -22,6 +23,7 @@ export interface EvaluateOptions {
 export interface Judgement extends ReadLists {
   readonly cwd: string | undefined;
   readonly report: (rule: RuleName, span: Span, text: string) => void;
+  readonly note: (event: Event, span: Span) => void;
   /** How often something was reported that does not run on the host. */
   readonly sentAway: () => number;
 }
@@ -32,10 +34,12 @@ export function evaluateCommand(text: string, options: EvaluateOptions = {}): Ev
   const reasons: Reason[] = [];
   const whole = { start: 0, end: text.length };
   let sentAway = 0;
+  const events: Noted[] = [];
   const judgement: Judgement = {
     ...(options.lists ?? defaults),
     cwd: options.cwd,
     sentAway: () => sentAway,
+    note: (event, span) => events.push({ event, span }),
     report: (rule, span, why) => {
       if (rules[rule].route !== 'host') sentAway += 1;
       const isKnown = reasons.some(
@@ -53,11 +57,30 @@ export function evaluateCommand(text: string, options: EvaluateOptions = {}): Ev
     return conclude(reasons);
   }
   judgeScript(text, judgement);
+  judgeChains(text, events, judgement);
   const plain = withoutTricks(text, judgement);
   // Offsets of the plain text mean nothing in what was given.
   if (plain !== text)
     judgeScript(plain, { ...judgement, report: (rule, _, why) => judgement.report(rule, whole, why) });
   return conclude(reasons);
+}
+
+interface Noted {
+  readonly event: Event;
+  readonly span: Span;
+}
+
+/** SECURITY: a repository that this line unpacks has a configuration, and git runs the programs that it names. */
+function judgeChains(text: string, events: readonly Noted[], { report }: Judgement): void {
+  const repeats = /\b(for|while|until|select)\b|\(\)|\bfunction\b/.test(text);
+  const follows = (before: Event, { span }: Noted): boolean =>
+    events.some((each) => each.event === before && (repeats || each.span.start <= span.start));
+  for (const each of events) {
+    const isElsewhere = each.event === 'repository-elsewhere';
+    if (each.event !== 'repository' && !isElsewhere) continue;
+    if (follows('brings', each) || (isElsewhere && follows('copies', each)))
+      report('not_understood', each.span, 'git reads the configuration of what this line unpacks or copies');
+  }
 }
 
 /** Marks that turn the direction of writing: the text reads otherwise than it runs. */

@@ -282,6 +282,7 @@ function benchOf(scene: Scene): Bench {
       return scene.where;
     },
     report: judgement.report,
+    note: judgement.note,
     script: (text, span, how) =>
       judgeScript(text, judgement, {
         span,

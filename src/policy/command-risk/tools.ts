@@ -1,5 +1,8 @@
 /** Who judges which program. A program that is in no table is unknown. */
 
+import { machineOptions } from './allowed/machine.ts';
+import { readerOptions } from './allowed/readers.ts';
+import { writerOptions } from './allowed/writers.ts';
 import type { Call, Judge } from './call.ts';
 import { containers } from './tools/containers.ts';
 import { databases } from './tools/databases.ts';
@@ -48,10 +51,28 @@ function family(program: string): Judge | undefined {
 
 const asksByLetter = /^(node|nodejs|java|php|perl|ruby|npm|rustc|python[\d.]*|pip[\d.]*)$/;
 
-/** Every program of the tables answers these two without doing anything else. */
+/**
+ * Programs that answer --version and --help before they look at this folder, besides those that only read or write files.
+ * SECURITY: pytest, jest, tox, mvn, yarn and many others load a plugin or a configuration of the project first.
+ */
+const answers = new Set(
+  (
+    'bash sh dash zsh fish ksh env nice nohup timeout stdbuf xargs parallel watch sudo setsid flock strace ltrace ' +
+    'node nodejs deno bun perl ruby php lua luajit java javac scala kotlin kotlinc R Rscript julia erl elixir swift swiftc ghc ocaml ' +
+    'cc c++ rustc rustup cargo go tsc ld as ar nasm yasm protoc cmake make gmake ninja meson gradle gdb lldb wine ' +
+    'npm npx pnpm uv uvx pipx poetry pipenv conda mamba gem composer brew apt apt-get apt-cache dpkg rpm dnf yum pacman apk snap flatpak helm ' +
+    'pyenv rbenv nvm fnm volta asdf git hub svn docker podman nerdctl docker-compose kubectl minikube kind k9s terraform tofu ansible vagrant packer ' +
+    'aws az gcloud gh glab psql mysql mariadb sqlite3 sqlite duckdb redis-cli mongosh pg_dump mysqldump ssh scp sftp rsync nc ' +
+    'curl wget http openssl gpg ffmpeg ffprobe convert magick pandoc gnuplot octave dot jq yq vim vi nvim nano emacs code tmux screen less ' +
+    'eslint prettier black ruff isort gofmt goimports rustfmt clang-format shfmt autopep8 yapf biome mypy shellcheck hadolint yamllint ' +
+    'systemctl journalctl nginx find gfind sed gsed awk gawk mawk nawk tar gtar bsdtar zip unzip 7z dd cpio shred fd fdfind git-lfs claude codex opencode'
+  ).split(' '),
+);
+const answersVersioned = /^(python|pypy|pip|gcc|g\+\+|clang|clang\+\+|perl|ruby|php|lua|node|java)[\d.-]*$/;
+const plain = new Set([readerOptions, machineOptions, writerOptions].flatMap((table) => Object.keys(table)));
+
 export function asksOnly({ program, args }: Call): boolean {
-  // Its configuration may name another program to be run in its place.
-  if (/^(yarn|bundle|dotnet|gulp|grunt|ng|nx)$/.test(program)) return false;
+  if (!(answers.has(program) || plain.has(program) || answersVersioned.test(program))) return false;
   const [only] = args;
   if (args.length !== 1 || only?.known !== true) return false;
   return (

@@ -1,6 +1,8 @@
 /** Programs that run another one: what they run is judged in their place, and what they add is said. */
 
+import { machineOptions } from './allowed/machine.ts';
 import { readCall } from './allowed/option-list.ts';
+import { readerOptions } from './allowed/readers.ts';
 import { optionList } from './allowed/verdict.ts';
 import type { Call, Judge } from './call.ts';
 import { whySteers } from './steering.ts';
@@ -61,7 +63,7 @@ const harmlessOptions: Readonly<Record<string, string>> = {
   time: '-pv --portability --verbose text',
   command: '-pvV text',
   builtin: 'text',
-  exec: '-cl -a: text',
+  exec: '-l -a: text',
   env: '-i0v -u: --ignore-environment --unset: --null --debug text',
   xargs:
     '-0rtx -d: -E: -I: -L: -n: -P: -s: --null --no-run-if-empty --verbose --exit --delimiter: --max-args: --max-procs: --max-lines: --max-chars: --replace? text',
@@ -103,6 +105,22 @@ const asRoot: Judge = (call) => {
   }
 };
 
+/** Programs that start no other one, so that a variable that is missing matters to nobody. */
+const startsNothing = new Set([...Object.keys(readerOptions), ...Object.keys(machineOptions)]);
+
+/** SECURITY: what keeps git from hooks and monitors of a repository is in the environment of a guarded command. */
+function judgeRemoved(call: Call, rest: readonly Arg[]): void {
+  const own = call.args.slice(0, call.args.length - rest.length);
+  const { names } = readCall(
+    { program: call.program, args: own },
+    optionList(harmlessOptions['env'] ?? 'text'),
+  );
+  const program = rest.find(({ text }) => !/^[^=/]*=/.test(text));
+  const removes = ['i', 'ignore-environment', 'u', 'unset'].some((name) => names.has(name));
+  if (removes && program !== undefined && !startsNothing.has(program.text))
+    call.report('not_allowed', 'env takes away what protects git and the shell');
+}
+
 const environment: Judge = (call) => {
   const split = call.args.find(({ text }) => /^(-[a-zA-Z0]*S|--s)/.test(text));
   if (split !== undefined) {
@@ -118,6 +136,7 @@ const environment: Judge = (call) => {
   }
   let rest = inner(call);
   judgeOwn(call, rest);
+  judgeRemoved(call, rest);
   while (rest[0] !== undefined && /^[^=/]*=/.test(rest[0].text)) {
     const [{ text, known, span, splits }] = rest as readonly [Arg];
     if (splits === true) call.report('not_understood', 'a value that may become several words', span);

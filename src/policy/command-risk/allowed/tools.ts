@@ -17,7 +17,6 @@ export const subOptions: Readonly<Record<string, Readonly<Record<string, string>
     'pkg.get': '--json text',
   },
   pnpm: { '': '-v none' },
-  yarn: {},
   bun: {},
   pip: {
     ...each(
@@ -110,12 +109,6 @@ export const subOptions: Readonly<Record<string, Readonly<Record<string, string>
   },
   terraform: { ...each('version', '-json none') },
   tofu: { version: '-json none' },
-  hg: {
-    ...each(
-      'status st log diff id identify summary branches heads tip',
-      '-l: -r: -p -q -v --limit: --rev: --stat read',
-    ),
-  },
   svn: { ...each('status st log info diff ls list', '-l: -r: -v -q --limit: --revision: --summarize read') },
   ...each2('pyenv rbenv asdf nvm fnm volta', { ...each('version versions list ls current', 'none') }),
   sally: {},

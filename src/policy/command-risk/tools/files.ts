@@ -28,6 +28,8 @@ const rm: Judge = (call) =>
 /** All operands but the last are read; the last is written. */
 const copies: Judge = (call) => {
   const folder = call.valueOf('-t', '--target-directory');
+  if (call.has('-r', '-R', '-a', '--recursive', '--archive') || call.program === 'mv')
+    call.bench.note('copies', call.span);
   const targets = folder === undefined ? call.operands.slice(-1) : [folder];
   call.writes(targets);
   const sources = call.operands.filter((arg) => !targets.includes(arg));
@@ -134,7 +136,10 @@ const tar: Judge = (call) => {
   if (call.has('-I', '-F')) call.report('runs_code', 'tar runs a program');
   if (call.has('--list') || /^[a-zA-Z]*t[a-zA-Z]*$/.test(mode)) return;
   if (call.has('-P', '--absolute-names')) call.report('system_write', 'tar writes wherever the archive says');
-  if (/^[a-zA-Z]*x/.test(mode) || call.has('--extract', '--get')) namesMember(call, call.operands);
+  if (/x/.test(mode) || call.has('--extract', '--get')) {
+    namesMember(call, call.operands);
+    call.bench.note('brings', call.span);
+  }
   const folder = call.valueOf('-C', '--directory');
   const file = /^[a-zA-Z]*x/.test(mode) || call.has('--extract') ? undefined : call.valueOf('-f', '--file');
   call.writes([folder, file].filter((arg) => arg !== undefined));
@@ -156,6 +161,7 @@ const zip: Judge = (call) => {
 const unpacks: Judge = (call) => {
   if (call.has('-l', '-t', '-Z', '--list', '--test')) return;
   namesMember(call, call.operands.slice(1));
+  call.bench.note('brings', call.span);
   const folder = call.valueOf('-d');
   call.writes(folder === undefined ? [] : [folder]);
 };
@@ -234,7 +240,10 @@ export const fileTools: Readonly<Record<string, Judge>> = {
   mktemp: (call) => call.writes(call.operands),
   split,
   csplit: (call) => call.report('local_write', 'csplit writes files'),
-  patch: (call) => call.writes(call.operands.slice(0, 1)),
+  patch: (call) => {
+    call.bench.note('brings', call.span);
+    call.writes(call.operands.slice(0, 1));
+  },
   chmod: changesModes,
   chown: changesModes,
   chgrp: changesModes,

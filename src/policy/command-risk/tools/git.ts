@@ -83,6 +83,8 @@ export const git: Readonly<Record<string, Judge>> = {
 };
 
 function judgeGit(call: Call): void {
+  const isElsewhere = call.args[0]?.text === '-C' || (call.bench.where.bases ?? []).length > 0;
+  call.bench.note(isElsewhere ? 'repository-elsewhere' : 'repository', call.span);
   const [sub, ...rest] = subCommand(call);
   if (sub === undefined || rest.at(-1)?.text === '--help') return;
   if (!sub.known || rest.some((arg) => !arg.known && arg.raw.startsWith('$'))) {
