@@ -87,8 +87,9 @@ export class Call {
     for (const [at, arg] of this.args.entries()) {
       for (const name of names) {
         if (arg.text === name) return this.args[at + 1];
-        if (name.startsWith('--') && arg.text.startsWith(`${name}=`)) {
-          return { ...arg, text: arg.text.slice(name.length + 1) };
+        if (name.startsWith('--') && isShortened(arg.text, name)) {
+          const sign = arg.text.indexOf('=');
+          return sign === -1 ? this.args[at + 1] : { ...arg, text: arg.text.slice(sign + 1) };
         }
         if (!name.startsWith('--') && arg.text.startsWith(name) && arg.text.length > name.length) {
           return { ...arg, text: arg.text.slice(name.length) };
@@ -139,7 +140,7 @@ export class Call {
 /** `--forc` for `--force`, as getopt_long takes it. In doubt it is the option. */
 const isShortened = (text: string, name: string): boolean => {
   const written = text.split('=')[0] ?? '';
-  return written.length > 3 && name.startsWith(written);
+  return written.length > 2 && name.startsWith(written);
 };
 
 export type Judge = (call: Call) => void;

@@ -39,6 +39,9 @@ export function isProtectedText(path: string, glob = false): boolean {
   });
 }
 
+/** Ends of names of copies that no protected name has. */
+export const plainSuffix = /^(~|[.~_-](bak|backup|old|orig|save|saved|tmp|\d+))$/;
+
 /** In a git directory. */
 const gitFiles =
   'config hooks head commondir pre-commit pre-push pre-rebase commit-msg prepare-commit-msg post-checkout post-commit post-merge'.split(

@@ -5,7 +5,7 @@ import { readAwk } from '../grammars/awk.ts';
 import { readFind } from '../grammars/find.ts';
 import { readSed } from '../grammars/sed.ts';
 import { isPlainSql } from '../grammars/sqlite.ts';
-import { isProtectedText } from '../protected-writes.ts';
+import { isProtectedText, plainSuffix } from '../protected-writes.ts';
 import type { Arg } from '../words.ts';
 import { patch, tar } from './archives.ts';
 import { curl, wget } from './fetches.ts';
@@ -21,7 +21,7 @@ const sed: Allowed = (call) => {
   const { problem, texts, operands, names, values } = readCall(call, optionList(sedOptions));
   if (problem !== undefined) return { problem };
   const suffix = values.get('i')?.text ?? values.get('in-place')?.text ?? '';
-  if (/[/*]/.test(suffix)) return refused('a suffix that names another folder');
+  if (suffix !== '' && !plainSuffix.test(suffix)) return refused('a suffix that may form another name');
   const scripts = sedScripts(call, operands[0], names);
   for (const script of scripts) {
     if (!script.known || script.glob) return refused('what sed does shows only when it runs', script);
@@ -218,6 +218,12 @@ export function programAllowed(readers: Readonly<Record<string, string>>): Reado
       'not the name of a setting',
     ),
     patch,
+    tsc: (call) => {
+      const showsOnly = call.hasWord('--noEmit', '--showConfig', '--listFilesOnly', '--version', '-v');
+      const verdict = byOptions(readers['tsc'] ?? 'none')(call);
+      // The file of settings names the folder, and a source the end of the name.
+      return verdict.problem !== undefined || showsOnly ? verdict : refused('where tsc writes is not known');
+    },
     ruff: (call) => {
       if (call.first === 'server') return refused('ruff server has no end');
       return byOptions(readers['ruff'] ?? 'none')(call);

@@ -2,14 +2,21 @@
 
 import { isProtectedText } from '../protected-writes.ts';
 
-const named = /^(?:\+\+\+|---|\*\*\*|Index:|rename to|copy to|diff --git \S+) +([^\t\n]+)/gm;
+const named =
+  /^[ \tX]*(?:\+\+\+|---|\*\*\*|Index:|rename (?:from|to)|copy (?:from|to)|diff --git)[ \t]+([^\n]+)/gm;
 
 /** Names that other programs execute, or that lead out of this folder. */
 export function strangeTarget(text: string): string | undefined {
-  for (const [, name = ''] of text.matchAll(named)) {
-    // A prefix may be taken away: whatever is left counts.
-    const bare = name.replace(/^"|"$/g, '').trim();
-    if (bare !== '/dev/null' && (isProtectedText(bare) || /^[/~]|(^|\/)\.\.(\/|$)/.test(bare))) return bare;
+  for (const [, line = ''] of text.matchAll(named)) {
+    // SECURITY: in quotes a name has escapes. Behind a name there may be a date, or a second name.
+    if (line.includes('\\')) return line;
+    for (const name of [line, ...line.split(/\s+/)]) {
+      const bare = name.replace(/^"|"$/g, '').trim();
+      if (bare !== '/dev/null' && (isProtectedText(bare) || /^[/~]|(^|\/)\.\.(\/|$)/.test(bare))) return bare;
+    }
   }
-  return undefined;
+  // Of an edit script the program ed makes what it likes.
+  return text.trim() === '' || /^[ \tX]*([-+*]{3} |diff --git)/m.test(text)
+    ? undefined
+    : 'a name that is not there';
 }

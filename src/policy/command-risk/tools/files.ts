@@ -2,7 +2,7 @@
 
 import type { Call, Judge } from '../call.ts';
 import { endlessDevice } from '../endless.ts';
-import { isProtectedText } from '../protected-writes.ts';
+import { isProtectedText, plainSuffix } from '../protected-writes.ts';
 import type { Arg } from '../words.ts';
 
 const name = ({ text, raw }: Arg): string => text || raw || 'what is not known yet';
@@ -28,14 +28,21 @@ const rm: Judge = (call) =>
 /** All operands but the last are read; the last is written. */
 const copies: Judge = (call) => {
   const folder = call.valueOf('-t', '--target-directory');
-  if (call.has('-r', '-R', '-a', '--recursive', '--archive') || call.program === 'mv')
-    call.bench.note('copies', call.span);
+  const isRecursive = call.has('-r', '-R', '-a', '--recursive', '--archive');
+  if (isRecursive || call.program === 'mv') call.bench.note('copies', call.span);
   const targets = folder === undefined ? call.operands.slice(-1) : [folder];
   call.writes(targets);
   const sources = call.operands.filter((arg) => !targets.includes(arg));
   const endless = sources.find(({ text }) => endlessDevice.test(text));
   if (endless !== undefined) call.report('destroys', `${endless.text} has no end`, endless.span);
+  judgeSuffix(call);
   const [target] = targets;
+  if (target !== undefined && isRecursive && call.has('-T', '--no-target-directory'))
+    keepsNames(
+      call,
+      sources.map((source) => ({ ...source, text: `${source.text}/.` })),
+      target,
+    );
   if (
     target !== undefined &&
     (folder !== undefined || sources.length > 1 || /(^|\/)\.{0,2}$/.test(target.text))
@@ -47,10 +54,18 @@ const copies: Judge = (call) => {
 function keepsNames(call: Call, sources: readonly Arg[], target: Arg): void {
   for (const source of sources) {
     const last = source.text.replace(/\/+$/, '').split('/').at(-1) ?? '';
-    const isAll = last === '.' && call.scope(target) === 'all-here';
+    // Of `x/..` the files are copied, and not the folder.
+    const isAll = /^\.{1,2}$/.test(last) && call.scope(target) === 'all-here';
     if (isAll || isProtectedText(last, source.glob))
       call.report('runs_code', `${call.program} writes ${last}, which other programs execute`, source.span);
   }
+}
+
+/** SECURITY: with an end of one's own choice `.envr` becomes `.envrc`. */
+function judgeSuffix(call: Call): void {
+  const suffix = call.valueOf('-S', '--suffix');
+  if (suffix !== undefined && !(suffix.known && plainSuffix.test(suffix.text)))
+    call.report('not_understood', `${call.program} adds ${name(suffix)} to names`, suffix.span);
 }
 
 const cp: Judge = (call) => {
@@ -181,7 +196,10 @@ function namesMember(call: Call, members: readonly Arg[]): void {
 const compresses: Judge = (call) => {
   if (call.has('-l', '-t', '-c', '--list', '--test', '--stdout')) return;
   call.writes(call.operands);
-  const unpacked = call.operands.map((arg) => ({ ...arg, text: arg.text.replace(/\.[^./]*$/, '') }));
+  // Also `x-gz` and `x_z`.
+  const unpacked = call.operands.flatMap((arg) =>
+    [/\.[^./]*$/, /[-_][^-_./]*$/].map((end) => ({ ...arg, text: arg.text.replace(end, '') })),
+  );
   namesMember(call, unpacked);
 };
 
@@ -237,7 +255,10 @@ export const fileTools: Readonly<Record<string, Judge>> = {
       .map((tool) => [tool, writesAll]),
   ),
   truncate,
-  mktemp: (call) => call.writes(call.operands),
+  mktemp: (call) => {
+    const folder = call.valueOf('-p', '--tmpdir');
+    call.writes(folder === undefined ? call.operands : [...call.operands, folder]);
+  },
   split,
   csplit: (call) => call.report('local_write', 'csplit writes files'),
   patch: (call) => {

@@ -3,7 +3,7 @@
 import { gitOptions } from '../allowed/git.ts';
 import { readCall } from '../allowed/option-list.ts';
 import { optionList } from '../allowed/verdict.ts';
-import type { Call, Judge } from '../call.ts';
+import { Call, type Judge } from '../call.ts';
 import type { Arg } from '../words.ts';
 
 /** Keys of the configuration that name a program. */
@@ -36,19 +36,25 @@ const losses: ReadonlyArray<readonly [string, (call: Call, rest: readonly string
   ],
   [
     'checkout',
-    (call, rest) => call.has('-f', '--force') || call.hasWord('--') || rest.includes('.'),
+    (call, rest) => call.has('-f', '--force', '-B') || call.hasWord('--') || namesFiles(call, rest),
     'checkout throws away changes',
   ],
+  ['rm', (call) => call.has('-f', '--force') && !call.has('--cached'), 'rm -f throws away changes'],
   [
     'restore',
     (call) => !call.hasWord('--staged') || call.hasWord('--worktree'),
     'restore throws away changes',
   ],
-  ['switch', (call) => call.has('-f', '--force', '--discard-changes'), 'switch throws away changes'],
+  [
+    'switch',
+    (call) => call.has('-f', '--force', '--discard-changes', '-C', '--force-create'),
+    'switch throws away changes or commits',
+  ],
   [
     'branch',
-    (call) => call.hasWord('-D') || (call.has('-d', '--delete') && call.has('--force')),
-    'branch -D loses commits',
+    (call, rest) =>
+      call.has('-D', '-f', '--force', '-C') || (call.has('-M') && !(rest.length === 1 && rest[0] === 'main')),
+    'branch -D, -f, -M and -C lose commits',
   ],
   ['stash', (_, rest) => rest[0] === 'drop' || rest[0] === 'clear', 'a stash is dropped'],
   [
@@ -75,6 +81,18 @@ const losses: ReadonlyArray<readonly [string, (call: Call, rest: readonly string
   ],
 ];
 
+/** Words of `checkout` that are files: git takes them for a branch only where there is one of that name. */
+function namesFiles(call: Call, words: readonly string[]): boolean {
+  if (call.has('-b', '--orphan', '--detach', '-t', '--track')) return false;
+  const [first = '', ...more] = words;
+  const isVersion = /\d$/.test(first) || /^origin\//.test(first);
+  const isFile = /(^\.)|[*?]|\/$|\.[A-Za-z]\w*$/.test(first) || (first !== '-' && folders.test(first));
+  return more.length > 0 || (isFile && !isVersion);
+}
+
+const folders =
+  /^(app|apps|assets|bench|bin|build|client|cmd|components|config|core|data|dist|docker|docs?|examples|frontend|backend|include|images|internal|lib|libs|modules|packages|pages|pkg|public|resources|scripts|server|source|spec|src|static|styles|templates|tests?|tools|types|utils|vendor|web|README|LICENSE|Makefile|Dockerfile)(\/|$)/;
+
 export const git: Readonly<Record<string, Judge>> = {
   git: judgeGit,
   hub: judgeGit,
@@ -92,8 +110,10 @@ function judgeGit(call: Call): void {
   }
   const words = rest.filter(({ text }) => !text.startsWith('-')).map(({ text }) => text);
   judgeRunning(call, sub.text, rest);
+  // Without the options before the sub-command: -C is another one there.
+  const own = new Call(call.bench, call.program, rest, { span: call.span });
   for (const [name, isLoss, why] of losses) {
-    if (name === sub.text && isLoss(call, words)) call.report('destroys', why);
+    if (name === sub.text && isLoss(own, words)) call.report('destroys', why);
   }
   if (fetches.has(sub.text)) judgeFetch(call, sub.text, rest);
   else if (sub.text === 'push' || sub.text === 'send-email' || sub.text === 'request-pull') {
