@@ -1,5 +1,6 @@
 /** One simple command, as the judges of tools see it. */
 
+import type { Listed } from './outputs.ts';
 import { type Scope, scopeOf, type Whereabouts } from './paths.ts';
 import { isProtectedText } from './protected-writes.ts';
 import type { RuleName, Span } from './risk.ts';
@@ -26,8 +27,8 @@ export class Call {
   readonly span: Span;
   /** What reaches it by a here-document, a here-string or an `echo` before it; undefined where that is not known. */
   readonly input: string | undefined;
-  /** The input is a list of names below this folder, `protected`: also of files that other programs execute. */
-  readonly listed: false | 'plain' | 'protected';
+  /** The input is a list of names below this folder. */
+  readonly listed: false | Listed;
   readonly bench: Bench;
 
   constructor(
@@ -37,7 +38,7 @@ export class Call {
     how: {
       readonly span: Span;
       readonly input?: string | undefined;
-      readonly listed?: false | 'plain' | 'protected';
+      readonly listed?: false | Listed;
     },
   ) {
     this.bench = bench;

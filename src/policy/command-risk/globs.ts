@@ -69,5 +69,9 @@ function build(pattern: string): RegExp | undefined {
     .replaceAll('?', '.')
     .replaceAll('\0', '.')
     .replace(/[[\]]/g, '\\$&');
-  return new RegExp(`^${source}$`, 's');
+  try {
+    return new RegExp(`^${source}$`, 's');
+  } catch {
+    return undefined;
+  }
 }

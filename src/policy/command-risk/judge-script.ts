@@ -18,11 +18,12 @@ import { fitsPattern } from './command-pattern.ts';
 import { fillsDisk, startsForEver } from './endless.ts';
 import type { Judgement } from './evaluate.ts';
 import { whyRuns } from './expansions.ts';
-import { listsNames, listsProtected } from './outputs.ts';
+import { kindOfList, type Listed, listsNames } from './outputs.ts';
 import { scopeOf, type Whereabouts } from './paths.ts';
 import { isProtectedText } from './protected-writes.ts';
 import { restrictedBy } from './restricted.ts';
 import type { Span } from './risk.ts';
+import { findsSecret, matchesSecret, searched } from './secret-names.ts';
 import { whySteers } from './steering.ts';
 import { asksOnly, judgeOf, readsDeep, runsOthers } from './tools.ts';
 import { Variables } from './variables.ts';
@@ -96,8 +97,8 @@ const differsInDash = new RegExp(
 /** What reaches a command by its input. */
 interface Input {
   readonly text: string | undefined;
-  /** Names below this folder. `protected`: also of files that other programs execute. */
-  readonly listed: false | 'plain' | 'protected';
+  /** Names below this folder. */
+  readonly listed: false | Listed;
 }
 const nothing: Input = { text: undefined, listed: false };
 
@@ -131,7 +132,7 @@ function visitPipeline(pipeline: Pipeline, scene: Scene): void {
       stage.type === 'Command' && /xargs$|^(env|nice|timeout|command)$/.test(stage.name?.value ?? '');
     const earlier = pipeline.commands.slice(0, at);
     const isListed = isXargs && listsNames(earlier);
-    const listed = isListed && (listsProtected(earlier) ? 'protected' : 'plain');
+    const listed = isListed && kindOfList(earlier);
     visit(stage, scene, { text, listed });
   }
 }
@@ -377,11 +378,17 @@ function judgeAllowed(
     program,
     scene,
   );
+  if (searched(program, args).some(findsSecret) || (program === 'ag' && args.some(isSecretName)))
+    call.report('restricted_path', `${program} searches for files that hold secrets`);
   if (wasSentAway) return;
   if (verdict === undefined) call.report('not_allowed', `${program} is not known as harmless`);
   else if (verdict.problem !== undefined)
     call.report('not_allowed', verdict.problem.text, verdict.problem.arg?.span ?? call.span);
 }
+
+/** `ag -G x`: an expression for names of files. */
+const isSecretName = ({ text }: Arg, at: number, args: readonly Arg[]): boolean =>
+  args[at - 1]?.text === '-G' && matchesSecret(text);
 
 /** A program that is found by its name is no path. */
 const pathsOf = (name: Arg, args: readonly Arg[]): readonly Arg[] =>

@@ -3,6 +3,7 @@
 import { credentialsInHome } from '../host-places.ts';
 import { type CommandPattern, parseCommandPattern } from './command-pattern.ts';
 import { indexRestricted, type RestrictedPaths } from './restricted.ts';
+import { secretNames } from './secret-names.ts';
 
 export interface RiskLists {
   /** Commands that go to the sandbox, and ask. In the syntax of `command-pattern.ts`. */
@@ -25,34 +26,29 @@ const homeSecrets = [
   '.huggingface .cache/huggingface/token .config/age .age .ngrok2 .config/ngrok .mc .rclone.conf .passwd-s3fs',
   '.smbcredentials .fetchmailrc .msmtprc .muttrc .authinfo .authinfo.gpg .purple .config/discord .config/Slack',
   '.config/Signal .putty .config/filezilla .filezilla .remmina .local/share/remmina .vnc .config/tigervnc',
+  '.local/share/atuin/key .supabase .railway .config/stripe .config/configstore .expo .influxdbv2 .sbt .anthropic .openai',
   '.vault_pass.txt .chef .puppetlabs .electrum .bitcoin .ethereum .subversion/auth',
-].flatMap((line) => line.split(' '));
-
-/** Names that hold secrets in whatever folder they are. */
-const secretNames = [
-  '.env .env.* .flaskenv .dev.vars id_rsa id_dsa id_ecdsa id_ed25519 id_*_sk .ssh .aws .gnupg .netrc .pgpass',
-  '.git-credentials .htpasswd .vault-token .pypirc .dockercfg .kube kubeconfig .docker master.key credentials.json',
-  'client_secret*.json service-account*.json service_account*.json secrets.y*ml secrets.toml secrets.json',
-  'terraform.tfstate *.tfstate.backup wp-config.php *.key *.p12 *.pfx *.jks *.keystore *.kdbx *.ovpn *.ppk',
 ].flatMap((line) => line.split(' '));
 
 export const defaultLists: RiskLists = {
   forbidden: ['rm -rf /', 'mkfs', 'mkfs.*', 'dd of=/dev/*', 'format C:', 'del /f /s /q C:\\'],
   restrictedPaths: [
     '/root',
-    ...'shadow shadow- gshadow gshadow- passwd sudoers sudoers.d ssh ssl/private kubernetes krb5.keytab wireguard openvpn mysql/debian.cnf NetworkManager/system-connections'
+    ...'shadow shadow- gshadow gshadow- passwd sudoers sudoers.d ssh ssl/private kubernetes krb5.keytab wireguard openvpn mysql/debian.cnf NetworkManager/system-connections letsencrypt ppp wpa_supplicant postfix/sasl_passwd security/opasswd rancher gitlab cups exim4/passwd.client ipsec.secrets pki/tls/private ssl/key grafana/grafana.ini'
       .split(' ')
       .map((name) => `/etc/${name}`),
     ...'environ mem maps root cwd fd cmdline auxv stack map_files task'
       .split(' ')
       .map((name) => `/proc/*/${name}`),
-    ...'/proc/kcore /proc/kmsg /dev/mem /dev/kmem /dev/port /dev/sd* /dev/nvme* /dev/vd* /dev/dm-* /dev/disk /dev/mapper /run/secrets /var/run/secrets /var/lib/docker'.split(
+    ...'/proc/kcore /proc/kmsg /dev/mem /dev/kmem /dev/port /dev/core /dev/sd* /dev/nvme* /dev/vd* /dev/dm-* /dev/disk /dev/mapper /run/secrets /var/run/secrets /var/lib/docker'.split(
       ' ',
     ),
     ...'/var/lib/kubelet /run/docker.sock /var/run/docker.sock /run/containerd /run/podman /run/user'.split(
       ' ',
     ),
-    ...'/var/spool/cron /var/mail /var/spool/mail /sys/firmware /boot/grub'.split(' '),
+    ...'/var/lib/rancher /run/credentials /var/backups /var/spool/cron /var/mail /var/spool/mail /sys/firmware /boot/grub'.split(
+      ' ',
+    ),
     ...credentialsInHome.map((path) => `~/${path}`),
     ...homeSecrets.map((path) => `~/${path}`),
     ...secretNames,

@@ -3,6 +3,7 @@
 import type { Command, CommandNode, ParsedScript, PipelineNode } from 'unbash';
 import { findsProtected } from './grammars/find.ts';
 import { mayFindProtected } from './protected-writes.ts';
+import { findsSecret, matchesSecret, namedIn, searched } from './secret-names.ts';
 
 /** The stages of a script that is one pipeline and nothing else. */
 function stagesOf(script: ParsedScript): readonly CommandNode[] | undefined {
@@ -52,6 +53,47 @@ export function listsProtected(found: readonly CommandNode[]): boolean {
       return !operands.slice(1).some((arg) => /^\*\.\w+$/.test(arg) && !mayFindProtected(arg));
     default:
       return !isFiltered(args, operands.slice(1));
+  }
+}
+
+/** `protected`: also names of files that other programs execute; `secret`: also of those that hold secrets. */
+export type Listed = 'plain' | 'protected' | 'secret';
+
+export const kindOfList = (found: readonly CommandNode[]): Listed =>
+  listsSecrets(found) ? 'secret' : listsProtected(found) ? 'protected' : 'plain';
+
+/** The output of this script names files that hold secrets. */
+export const isSecretListing = (script: ParsedScript): boolean => listsSecrets(stagesOf(script) ?? []);
+
+/** Hidden files are asked for, or a name like that of a secret is. */
+export function listsSecrets(found: readonly CommandNode[]): boolean {
+  const all = found.flatMap((stage) => (stage.type === 'Command' ? [plainWords(stage) ?? []] : []));
+  const filters = all
+    .filter((words) => /^[ef]?grep$/.test(words[0] ?? '') && passesOn(words))
+    .filter((words) => !words.some((word) => /^-\w*v/.test(word)))
+    .map((words) => words.slice(1).find((word) => !word.startsWith('-')) ?? '');
+  if (filters.some(matchesSecret)) return true;
+  if (filters.some((each) => /\\\.\w+\$$/.test(each))) return false;
+  const [name = '', ...args] = all.findLast((words) => !passesOn(words)) ?? [];
+  switch (name) {
+    case 'find':
+      return namedIn(args).some(findsSecret);
+    case 'ls':
+      return args.some((arg) => /^-[a-zA-Z0-9]*[aAf]/.test(arg));
+    case 'git':
+      return args.some((arg) => /^(-[a-z]*[oi]|--others|--ignored)/.test(arg));
+    case 'rg':
+    case 'fd':
+    case 'fdfind':
+      return args.some((arg) => /^(-[a-zA-Z]*(\.|H|u)|--hidden|--unrestricted|--no-ignore)/.test(arg));
+    default:
+      return (
+        searched(
+          name,
+          args.map((text) => ({ text })),
+        ).some(findsSecret) ||
+        (args.includes('.') && args.some((arg) => /secret|passw|api_?key|private.?key|credential/i.test(arg)))
+      );
   }
 }
 

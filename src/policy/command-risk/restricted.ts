@@ -2,6 +2,7 @@
 
 import { canBe, isPattern } from './globs.ts';
 import { normalise, type Whereabouts, windowsPath } from './paths.ts';
+import { isExample } from './secret-names.ts';
 import type { Arg } from './words.ts';
 
 /** An entry of the list, in parts and lower case. */
@@ -25,6 +26,8 @@ export interface RestrictedPaths {
   readonly byFirst: ReadonlyMap<string, readonly RestrictedPath[]>;
   readonly names: ReadonlyMap<string, string>;
   readonly patterns: readonly RestrictedPath[];
+  /** Whether a name without a pattern may fit one of those. */
+  readonly mayFit: (name: string) => boolean;
 }
 
 export function indexRestricted(entries: readonly string[]): RestrictedPaths {
@@ -35,19 +38,31 @@ export function indexRestricted(entries: readonly string[]): RestrictedPaths {
     byFirst.set(key, [...(byFirst.get(key) ?? []), each]);
   }
   const named = all.filter(({ kind }) => kind === 'name');
+  const patterns = named.filter(({ parts: [name = ''] }) => isPattern(name));
   return {
     all,
     byFirst,
     names: new Map(named.map(({ parts: [name = ''], entry }) => [name, entry])),
-    patterns: named.filter(({ parts: [name = ''] }) => isPattern(name)),
+    patterns,
+    mayFit: unionOf(patterns.map(({ parts: [name = ''] }) => name)),
   };
+}
+
+/** All patterns in one expression: most names fit none, and are done with one look. */
+function unionOf(patterns: readonly string[]): (name: string) => boolean {
+  if (patterns.some((each) => /[[({\\]/.test(each))) return () => true;
+  const sources = patterns.map((each) =>
+    each
+      .replace(/[.+^$|)\]}]/g, '\\$&')
+      .replaceAll('?', '.')
+      .replace(/\*+/g, '.*'),
+  );
+  const union = new RegExp(`^(?:${sources.join('|')})$`, 's');
+  return (name) => union.test(name);
 }
 
 const partsOf = (path: string): readonly string[] =>
   path.split('/').filter((part) => part !== '' && part !== '.');
-
-/** Files with names like secrets that hold none. */
-const examples = /\.(example|sample|template|tmpl|dist|schema|defaults?)$/;
 
 interface Look {
   readonly list: RestrictedPaths;
@@ -89,6 +104,8 @@ function unixEntry(given: string, look: Look): string | undefined {
     const found = unixEntry(before, { ...look, deep: false });
     if (found !== undefined) return found;
   }
+  const linked = behindLink(text, look);
+  if (linked !== undefined) return linked;
   if (isOwn(text, where)) return namedEntry(partsOf(text), list);
   const homeless = homePath(text);
   if (homeless?.[0] === '..')
@@ -121,6 +138,17 @@ function unixEntry(given: string, look: Look): string | undefined {
       look,
     );
   return where.elsewhere ? anywhereEntry(path, list) : undefined;
+}
+
+/** Folders of the system that are links, or hold links, on many machines. */
+const linkedFolder = /^\/(var\/(run|lock|mail|spool\/mail|tmp)|dev|proc|sys|s?bin|lib\w*|run|etc)(\/|$)/;
+
+/** SECURITY: behind a folder that may be a link `..` leads anywhere: /var/run/../etc is /etc. */
+function behindLink(text: string, look: Look): string | undefined {
+  const [, before = '', tail = ''] = /^(.*?[^/.][^/]*)\/\.\.(?:\/(.*))?$/.exec(text) ?? [];
+  if (before === '') return undefined;
+  const rest = partsOf(normalise(tail)).filter((part) => part !== '..');
+  return linkedFolder.test(before) ? `a path behind ${before}` : outsideEntry(rest, look);
 }
 
 const isOwn = (text: string, { cwd }: Whereabouts): boolean => {
@@ -185,9 +213,12 @@ function anywhereEntry(path: readonly string[], list: RestrictedPaths): string |
   );
 }
 
-function namedEntry(path: readonly string[], { all, names, patterns }: RestrictedPaths): string | undefined {
+function namedEntry(
+  path: readonly string[],
+  { all, names, patterns, mayFit }: RestrictedPaths,
+): string | undefined {
   for (const part of path) {
-    if (examples.test(part)) continue;
+    if (isExample(part)) continue;
     const exact = names.get(part);
     if (exact !== undefined) return exact;
     // `*` and `*.json` are everyday, and say nothing of a name.
@@ -196,6 +227,7 @@ function namedEntry(path: readonly string[], { all, names, patterns }: Restricte
       if (found !== undefined) return found;
       continue;
     }
+    if (!isPattern(part) && !mayFit(part)) continue;
     const rest = isPattern(part) ? all : patterns;
     const found = find(rest, ({ kind, parts: [name = ''] }) => kind === 'name' && canBe(part, name));
     if (found !== undefined) return found;

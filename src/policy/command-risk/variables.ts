@@ -4,8 +4,8 @@
  */
 
 import { type Assignment, forEachChild, type ParsedScript, type SyntaxNode, type Word } from 'unbash';
-import { isNumeric, listsEmptyLines, listsNames } from './outputs.ts';
-import { anyName, fieldsOf, hidden, literal, ownName, type Piece, type Values } from './words.ts';
+import { isNumeric, listsEmptyLines, listsNames, listsSecrets } from './outputs.ts';
+import { anyName, fieldsOf, hidden, literal, ownName, ownSecret, type Piece, type Values } from './words.ts';
 
 interface Site {
   readonly value: Piece | Word | readonly Word[];
@@ -91,7 +91,10 @@ export class Variables implements Values {
     return words.flatMap((word) =>
       word.parts === undefined || word.parts.length === 0
         ? [literal(word.value)]
-        : fieldsOf(word.parts, this, !Array.isArray(value)),
+        : fieldsOf(word.parts, this, !Array.isArray(value)).map((piece) =>
+            // A list of files to go through: their names tell of them.
+            Array.isArray(value) && piece.glob ? { ...piece, reveals: true } : piece,
+          ),
     );
   }
 
@@ -232,7 +235,8 @@ export class Variables implements Values {
       this.#listed.add(read.pos);
       const isSure = !listsEmptyLines(commands.slice(0, at));
       const from = isSure ? stage.body.pos : Number.POSITIVE_INFINITY;
-      this.#add(name, { value: ownName, from, until: stage.body.end });
+      const value = listsSecrets(commands.slice(0, at)) ? ownSecret : ownName;
+      this.#add(name, { value, from, until: stage.body.end });
     }
   }
 }

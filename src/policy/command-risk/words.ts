@@ -2,7 +2,7 @@
 
 import type { Command, ParsedScript, Word, WordPart } from 'unbash';
 import { expandBraces } from './braces.ts';
-import { isListing, isNumeric } from './outputs.ts';
+import { isListing, isNumeric, isSecretListing } from './outputs.ts';
 import type { Span } from './risk.ts';
 
 export interface Arg {
@@ -39,6 +39,9 @@ export const someName = (span: Span): Arg => ({ text: '*', known: true, glob: tr
 
 /** One of those names that other programs execute. */
 export const protectedName = (span: Span): Arg => ({ ...someName(span), text: '.git/*', raw: '.git/*' });
+
+/** One that holds secrets. */
+export const secretName = (span: Span): Arg => ({ ...someName(span), text: '.env', raw: '.env' });
 
 /** All fields that a word becomes; usually one. */
 export function toArgs(word: Word, place: Place, variables: Values): readonly Arg[] {
@@ -84,6 +87,9 @@ export const hidden: Piece = { text: '', known: false, glob: false };
 export const anyName: Piece = { text: '*', known: true, glob: true };
 /** One of this machine: a file, a user. */
 export const ownName: Piece = { ...anyName, reveals: true };
+
+/** One of this machine that may hold secrets. */
+export const ownSecret: Piece = { ...ownName, text: '.env*' };
 
 const join = (left: Piece, right: Piece): Piece => ({
   text: left.text + right.text,
@@ -184,7 +190,8 @@ function outputOf(script: ParsedScript, { variables, alone }: Around): Piece {
   // SECURITY: a list may be empty, and `$(ls none)/etc/x` is then `/etc/x`.
   if (!alone) return hidden;
   if (isNumeric(script)) return anyName;
-  return isListing(script) ? ownName : hidden;
+  if (!isListing(script)) return hidden;
+  return isSecretListing(script) ? ownSecret : ownName;
 }
 
 /** `$(pwd)` is this folder. */

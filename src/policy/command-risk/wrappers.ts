@@ -6,7 +6,7 @@ import { readerOptions } from './allowed/readers.ts';
 import { optionList } from './allowed/verdict.ts';
 import type { Call, Judge } from './call.ts';
 import { whySteers } from './steering.ts';
-import { type Arg, protectedName, someName, unknownArg } from './words.ts';
+import { type Arg, protectedName, secretName, someName, unknownArg } from './words.ts';
 
 /** Their options that take a word of their own, which is therefore not the command. */
 const optionsWithValue: Readonly<Record<string, string>> = {
@@ -184,6 +184,7 @@ function givenWords(call: Call, names: ReadonlySet<string>, most: number): reado
   const { listed, input, span } = call;
   if (listed === 'plain') return [[someName(span)]];
   if (listed === 'protected') return [[someName(span)], [protectedName(span)]];
+  if (listed === 'secret') return [[someName(span)], [protectedName(span)], [secretName(span)]];
   // By these the text is taken apart in other ways.
   const isPlain = !['0', 'null', 'd', 'delimiter', 'E', 'L', 'max-lines', 's', 'max-chars'].some((name) =>
     names.has(name),

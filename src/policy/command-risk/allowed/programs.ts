@@ -163,7 +163,10 @@ const jq =
         at += 2;
       } else args.push(call.args[at] as Arg);
     }
-    const { problem, texts } = readCall({ program: 'jq', args }, optionList(notation));
+    const { problem, texts, operands } = readCall({ program: 'jq', args }, optionList(notation));
+    const [program] = operands;
+    if (problem === undefined && /(?<![.\w"])(import|include)\b/.test(program?.text ?? ''))
+      return refused('jq reads another file', program);
     return { problem, texts };
   };
 
@@ -207,6 +210,8 @@ export function programAllowed(readers: Readonly<Record<string, string>>): Reado
     systemctl: (call) => {
       const { operands } = readCall(call, optionList(readers['systemctl'] ?? 'none'));
       const [verb] = operands;
+      const shown = call.args.find(({ text, known }) => !known || /environ/i.test(text));
+      if (shown !== undefined) return refused('systemctl shows the environment of a service', shown);
       if (verb !== undefined && !/^(status|show|list-[\w-]+|is-[\w-]+|cat|get-default|help)$/.test(verb.text))
         return refused('systemctl changes the machine', verb);
       return byOptions(readers['systemctl'] ?? 'none')(call);
@@ -228,8 +233,10 @@ export function programAllowed(readers: Readonly<Record<string, string>>): Reado
       if (call.first === 'server') return refused('ruff server has no end');
       return byOptions(readers['ruff'] ?? 'none')(call);
     },
+    ...withShape('man', (text) => /^[\w+][\w.+:-]*$/.test(text), 'a file in the place of a page'),
+    ...withShape('info', (text) => /^[\w+][\w.+:-]*$/.test(text), 'a file in the place of a page'),
     ...withShape('getent', (text) => !/^(passwd|shadow|gshadow)$/.test(text), 'a list of users'),
-    ...withShape('yq', (text) => !/load|system/.test(text), 'yq reads other files'),
+    ...withShape('yq', (text) => !/load|system|eval|include/.test(text), 'yq reads other files'),
     ip: (call) => {
       // `link s` is `link set`.
       const set = call.operands.find(

@@ -68,7 +68,7 @@ export const readerOptions: Readonly<Record<string, string>> = {
   bat: '-AnpPuf -r: -l: -H: --plain --number --show-all --line-range: --language: --highlight-line: --style: --theme: --color: --decorations: --paging: --tabs: --wrap: --list-languages --list-themes --no-pager read',
   jq: '-ncCMaSrRjse0 -f< --null-input --compact-output --color-output --monochrome-output --ascii-output --sort-keys --raw-output --raw-output0 --join-output --raw-input --slurp --exit-status --tab --indent: --unbuffered --stream --seq text+read',
   yq: '-rjycCMPNe -o: -p: -I: --output-format: --input-format: --prettyPrint --no-colors --colors --raw-output --indent: --null-input -n text+read',
-  xmllint: '--noout --format --xpath: --valid --nonet --pretty: --html read',
+  xmllint: '--noout --format --xpath: --nonet --pretty: --html read',
   shellcheck:
     '-axC -s: -f: -e: -i: -S: -W: --shell: --format: --exclude: --severity: --external-sources --color? read',
   hadolint: '-f: --ignore: --format: --no-color read',

@@ -124,6 +124,7 @@ export const subShapes: Readonly<Record<string, RegExp>> = {
       new RegExp(`^(?:${packageName}(?: ${packageName})*)?$`),
     ]),
   ),
+  'npm config': /^(?!.*(auth|token|password|_key))[\w@:.-]*$/i,
   // A formula is a program, and a name with slashes is fetched from a stranger.
   ...Object.fromEntries(
     ['info', 'deps', 'list', 'ls', 'outdated'].map((name) => [`brew ${name}`, /^(?!.*\.rb\b)[\w@+. -]*$/]),
