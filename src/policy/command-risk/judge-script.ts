@@ -146,7 +146,7 @@ function judgeEndless(node: SyntaxNode, { judgement, place }: Scene): void {
 
 /** Programs by whose output or effect others are judged. */
 const reliedOn = new Set(
-  'echo printf pwd cd pushd popd chdir read ls find fd fdfind git rg grep egrep fgrep wc nproc date id sort uniq head tail tac shuf xargs env'.split(
+  'echo printf pwd which cd pushd popd chdir read ls find fd fdfind git rg grep egrep fgrep wc nproc date id sort uniq head tail tac shuf xargs env'.split(
     ' ',
   ),
 );
@@ -395,7 +395,10 @@ const pathsOf = (name: Arg, args: readonly Arg[]): readonly Arg[] =>
   name.text.includes('/') ? [name, ...args] : args;
 
 function judgeRestricted(words: readonly Arg[], program: string, { judgement, where }: Scene): void {
-  const deep = readsDeep(program);
+  // find alone prints names.
+  const deep =
+    readsDeep(program) &&
+    !(/^g?find$/.test(program) && !words.some(({ text }) => /^-(exec|ok|delete|f(print|ls))/.test(text)));
   for (const word of words) {
     const entry = restrictedBy(word, { list: judgement.restrictedPaths, where, deep });
     if (entry !== undefined)

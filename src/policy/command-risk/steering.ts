@@ -9,11 +9,11 @@ const steersShell =
 
 /** Harmless for every program: language, colours, sizes, and what a log shows. */
 const harmless =
-  /^(LANG|LANGUAGE|LC_[A-Z]+|TZ|TERM|COLORTERM|NO_COLOR|FORCE_COLOR|CLICOLOR(_FORCE)?|COLUMNS|LINES|CI|NODE_ENV|RUST_LOG|RUST_BACKTRACE|GREP_COLORS?|LS_COLORS|LSCOLORS|TREE_COLORS|JQ_COLORS|BLOCK_?SIZE|TIME_STYLE|QUOTING_STYLE|TABSIZE|MANWIDTH|GIT_(TERMINAL_PROMPT|OPTIONAL_LOCKS|(AUTHOR|COMMITTER)_(NAME|EMAIL|DATE))|PYTHON(DONTWRITEBYTECODE|UNBUFFERED|IOENCODING|UTF8)|VERBOSE|DEBUG|QUIET|SOURCE_DATE_EPOCH|DEBIAN_FRONTEND)$/;
+  /^(LANG|LANGUAGE|LC_[A-Z]+|TZ|TERM|COLORTERM|NO_COLOR|FORCE_COLOR|CLICOLOR(_FORCE)?|COLUMNS|LINES|CI|NODE_ENV|RUST_LOG|RUST_BACKTRACE|GREP_COLORS?|LS_COLORS|LSCOLORS|TREE_COLORS|JQ_COLORS|BLOCK_?SIZE|TIME_STYLE|QUOTING_STYLE|TABSIZE|MANWIDTH|GIT_(TERMINAL_PROMPT|OPTIONAL_LOCKS|(AUTHOR|COMMITTER)_(NAME|EMAIL|DATE))|PYTHON(DONTWRITEBYTECODE|UNBUFFERED|IOENCODING|UTF8)|VERBOSE|DEBUG|QUIET|SOURCE_DATE_EPOCH|DEBIAN_FRONTEND|FOO\w*|BAR|BAZ|MY_\w+|MYVAR|GREETING|MESSAGE)$/;
 
 /** Lower-case names are a script's own, but for these. */
 const steersLower =
-  /(^|_)proxy$|^(npm|pip|uv|yarn|pnpm|bun|gem|bundle|cargo|go|git|hg|docker|python|perl|ruby|java|node|ld|bash|ssh|ssl|curl|wget|less|man|editor|pager|gcc|make|tar|zip|rsync)[_.]|^(path|env|ifs|cdpath|prompt)$/i;
+  /(^|_)proxy$|^(npm|pip|uv|yarn|pnpm|bun|gem|bundle|cargo|go|git|hg|docker|python|perl|ruby|java|node|ld|bash|ssh|ssl|curl|wget|less|man|editor|pager|gcc|make|tar|zip|rsync)[_.]|^(env|ifs|cdpath|prompt)$/i;
 
 /** Pagers that show and do nothing else. */
 const plainPager = /^(GIT_PAGER|PAGER|MANPAGER)=(cat)?$/;

@@ -91,6 +91,8 @@ export const ownName: Piece = { ...anyName, reveals: true };
 /** One of this machine that may hold secrets. */
 export const ownSecret: Piece = { ...ownName, text: '.env*' };
 
+const programPath: Piece = { ...ownName, text: '/usr/bin/*' };
+
 const join = (left: Piece, right: Piece): Piece => ({
   text: left.text + right.text,
   known: left.known && right.known,
@@ -190,8 +192,22 @@ function outputOf(script: ParsedScript, { variables, alone }: Around): Piece {
   // SECURITY: a list may be empty, and `$(ls none)/etc/x` is then `/etc/x`.
   if (!alone) return hidden;
   if (isNumeric(script)) return anyName;
+  if (isWhich(script)) return programPath;
   if (!isListing(script)) return hidden;
   return isSecretListing(script) ? ownSecret : ownName;
+}
+
+/** `$(which node)` is the path of a program. */
+function isWhich({ commands: [only, ...more], errors }: ParsedScript): boolean {
+  const command = only?.command;
+  if (errors !== undefined || more.length > 0 || command?.type !== 'Command') return false;
+  const [arg, ...rest] = command.args;
+  return (
+    command.name?.value === 'which' &&
+    rest.length + command.prefix.length + command.redirects.length === 0 &&
+    arg?.type === 'Word' &&
+    /^\w[\w.+-]*$/.test(arg.text)
+  );
 }
 
 /** `$(pwd)` is this folder. */

@@ -233,6 +233,9 @@ export function programAllowed(readers: Readonly<Record<string, string>>): Reado
       if (call.first === 'server') return refused('ruff server has no end');
       return byOptions(readers['ruff'] ?? 'none')(call);
     },
+    tmux: only(/^(ls|list-\w+)$/, 'an option of tmux'),
+    screen: only(/^-(ls|list)$/, 'an option of screen'),
+    ldconfig: only(/^-p$/, 'ldconfig changes the machine'),
     ...withShape('man', (text) => /^[\w+][\w.+:-]*$/.test(text), 'a file in the place of a page'),
     ...withShape('info', (text) => /^[\w+][\w.+:-]*$/.test(text), 'a file in the place of a page'),
     ...withShape('getent', (text) => !/^(passwd|shadow|gshadow)$/.test(text), 'a list of users'),

@@ -53,10 +53,10 @@ export const subOptions: Readonly<Record<string, Readonly<Record<string, string>
   dnf: { ...each('list info search repolist provides', '--installed --available text') },
   snap: { ...each('list info find', '--all text') },
   flatpak: { ...each('list info search', '--app --runtime --columns: text') },
-  go: { version: '-m none', env: 'text', help: 'text' },
+  go: { version: '-m none', env: 'text', help: 'text', list: '-e -f: text' },
   // `info` runs the compiler that the project's configuration names.
   cargo: { ...each('version help search', '--limit: text') },
-  rustup: { ...each('show toolchain.list target.list component.list', '-v --installed none') },
+  rustup: { ...each('toolchain.list target.list component.list', '-v --installed none') },
   ...each2('docker podman nerdctl', {
     ...each(
       'ps images container.ls image.ls volume.ls network.ls context.ls system.df stats port history diff version info search container.list image.list volume.list network.list',
@@ -67,6 +67,10 @@ export const subOptions: Readonly<Record<string, Readonly<Record<string, string>
       '-s -f: --format: --size --type: text',
     ),
     ...each('logs container.logs', '-ft -n: --follow --tail: --since: --until: --timestamps --details text'),
+    ...each(
+      'compose.ps compose.ls compose.version compose.images',
+      '-aq --all --quiet --format: --services --short none',
+    ),
     'system.info': '-f: --format: none',
     top: 'text',
     events: '-f: --since: --until: --filter: --format: none',
@@ -129,6 +133,7 @@ export const subShapes: Readonly<Record<string, RegExp>> = {
   ...Object.fromEntries(
     ['info', 'deps', 'list', 'ls', 'outdated'].map((name) => [`brew ${name}`, /^(?!.*\.rb\b)[\w@+. -]*$/]),
   ),
+  'go list': /^\.[\w./-]*$/,
   'docker top': /^[\w.-]+$/,
   'podman top': /^[\w.-]+$/,
   'nerdctl top': /^[\w.-]+$/,

@@ -66,6 +66,7 @@ function judgeControl(call: Call, control: Control): void {
     (word) => control.destroys.test(word) || /^(delete|remove|destroy|terminate|rb)(-|$)/.test(word),
   );
   if (words.length === 0) return;
+  if (words[0] === 'compose' && /^(ps|ls|version|images)$/.test(words[1] ?? '')) return;
   if (call.program === 'gh' && /^(list|view|status|diff|checks)$/.test(words[1] ?? '')) {
     call.report('plain_fetch', `${name} asks a server`);
     return;

@@ -25,13 +25,19 @@ function removes(call: Call, targets: readonly Arg[], recursive: boolean): void 
 const rm: Judge = (call) =>
   removes(call, call.operands, call.has('-r', '-R', '--recursive', '--no-preserve-root') || call.has('-d'));
 
-/** All operands but the last are read; the last is written. */
+const isScratch = ({ text }: Arg): boolean => /^(\/var)?\/tmp\/?$/.test(text);
+
+/** All operands but the last are read; the last is written. In a temporary folder that is a new file. */
 const copies: Judge = (call) => {
   const folder = call.valueOf('-t', '--target-directory');
   const isRecursive = call.has('-r', '-R', '-a', '--recursive', '--archive');
   if (isRecursive || call.program === 'mv') call.bench.note('copies', call.span);
   const targets = folder === undefined ? call.operands.slice(-1) : [folder];
-  call.writes(targets);
+  call.writes(
+    targets.map((target) =>
+      isScratch(target) ? { ...target, text: target.text.replace(/\/?$/, '/copy') } : target,
+    ),
+  );
   const sources = call.operands.filter((arg) => !targets.includes(arg));
   const endless = sources.find(({ text }) => endlessDevice.test(text));
   if (endless !== undefined) call.report('destroys', `${endless.text} has no end`, endless.span);

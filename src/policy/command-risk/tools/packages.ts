@@ -117,6 +117,7 @@ function judgeManager(call: Call, manager: Manager): void {
     // yarn and bundle alone install; the others show their help.
     if (/^(yarn|bundle)$/.test(call.program)) call.report('installs', `${name} installs`);
   } else if (manager.destroys?.test(word) === true) call.report('destroys', `${name} removes what runs`);
+  else if (call.program === 'dpkg' && /^-[lLsS]$/.test(word)) return;
   else if (manager.installs.test(word))
     call.report('installs', `${name} changes what is installed, and runs what comes with it`);
   else if (manager.runs?.test(word) === true)
@@ -133,6 +134,17 @@ function judgeManager(call: Call, manager: Manager): void {
 const runsStrangers: Judge = (call) =>
   call.report('runs_code', `${call.program} fetches a program and runs it`);
 
+/** SECURITY: not `rustup show`, which starts the compiler of a folder that the project names. */
+const versionManager: Judge = (call) => {
+  const words = call.operands.map(({ text }) => text).join(' ');
+  const shows =
+    call.program === 'rustup'
+      ? /^(toolchain|target|component) list$/.test(words)
+      : /^(pyenv|rbenv|nvm|fnm|volta|asdf)$/.test(call.program) &&
+        /^(versions?|ls|list|current)$/.test(words);
+  if (!shows) call.report('installs', `${call.program} changes what is installed`);
+};
+
 export const packages: Readonly<Record<string, Judge>> = {
   ...Object.fromEntries(
     Object.entries(managers).map(([name, manager]) => [name, (call: Call) => judgeManager(call, manager)]),
@@ -141,6 +153,6 @@ export const packages: Readonly<Record<string, Judge>> = {
   ...Object.fromEntries(
     'rustup nvm fnm volta pyenv rbenv asdf mise sdk corepack easy_install cpan cpanm luarocks opam ghcup stack cabal'
       .split(' ')
-      .map((name) => [name, (call: Call) => call.report('installs', `${name} changes what is installed`)]),
+      .map((name) => [name, versionManager]),
   ),
 };

@@ -51,7 +51,7 @@ export const system: Readonly<Record<string, Judge>> = {
   blkid: () => {},
   mount: showsWith((call) => call.args.length === 0 || call.has('-l'), changes),
   ...names(
-    'umount swapon swapoff losetup modprobe insmod rmmod depmod iptables ip6tables nft ufw firewall-cmd tc brctl useradd adduser usermod groupadd groupmod addgroup gpasswd passwd chpasswd chsh chfn visudo vipw at batch atd ldconfig update-grub grub-install update-initramfs dracut timedatectl hostnamectl localectl hwclock setcap setenforce setsebool semanage chattr update-alternatives update-ca-certificates dpkg-reconfigure debconf alternatives locale-gen sysctl-w mknod pivot_root kexec quotaon edquota renice launchctl defaults networksetup scutil spctl csrutil nvram systemsetup pmset dscl security bless auditctl aa-disable apparmor_parser bpftool efibootmgr usbguard wpa_cli nmcli netplan loginctl machinectl',
+    'umount swapon swapoff losetup modprobe insmod rmmod depmod iptables ip6tables nft ufw firewall-cmd tc brctl useradd adduser usermod groupadd groupmod addgroup gpasswd passwd chpasswd chsh chfn visudo vipw at batch atd update-grub grub-install update-initramfs dracut hostnamectl localectl hwclock setcap setenforce setsebool semanage chattr update-alternatives update-ca-certificates dpkg-reconfigure debconf alternatives locale-gen sysctl-w mknod pivot_root kexec quotaon edquota renice launchctl defaults networksetup scutil spctl csrutil nvram systemsetup pmset dscl security bless auditctl aa-disable apparmor_parser bpftool efibootmgr usbguard wpa_cli nmcli netplan machinectl',
     changes,
   ),
   ...names('userdel deluser groupdel delgroup', destroys),
@@ -64,9 +64,20 @@ export const system: Readonly<Record<string, Judge>> = {
     (call) => !call.has('-w', '-p', '--system') && !call.args.some(({ text }) => text.includes('=')),
     changes,
   ),
+  loginctl: showsWith(({ first }) => /^(|list-(sessions|users|seats))$/.test(first), changes),
+  timedatectl: showsWith(({ first }) => /^(|status|show|list-timezones)$/.test(first), changes),
+  ldconfig: showsWith(({ args }) => args.length === 1 && args[0]?.text === '-p', changes),
   logrotate: changes,
-  tmux: (call) => call.report('runs_code', 'tmux runs commands in another terminal'),
-  screen: (call) => call.report('runs_code', 'screen runs commands in another terminal'),
+  // With a format, tmux runs what stands in it.
+  tmux: showsWith(
+    ({ args }) =>
+      args.length === 1 && /^(ls|list-(sessions|windows|panes|clients))$/.test(args[0]?.text ?? ''),
+    (call) => call.report('runs_code', 'tmux runs commands in another terminal'),
+  ),
+  screen: showsWith(
+    ({ args }) => args.length === 1 && /^-(ls|list)$/.test(args[0]?.text ?? ''),
+    (call) => call.report('runs_code', 'screen runs commands in another terminal'),
+  ),
   logger: changes,
   wall: changes,
   open: (call) => call.report('runs_code', 'open starts a program'),
