@@ -213,6 +213,9 @@ function anywhereEntry(path: readonly string[], list: RestrictedPaths): string |
   );
 }
 
+/** Beginnings of names that keys and tokens often have. */
+const hints = /(^|[._*-])(keys?|priv\w*|secrets?|cred\w*|deploy|prod\w*|server|tls|ssl|tokens?|vault)[._*-]/;
+
 function namedEntry(
   path: readonly string[],
   { all, names, patterns, mayFit }: RestrictedPaths,
@@ -229,7 +232,13 @@ function namedEntry(
     }
     if (!isPattern(part) && !mayFit(part)) continue;
     const rest = isPattern(part) ? all : patterns;
-    const found = find(rest, ({ kind, parts: [name = ''] }) => kind === 'name' && canBe(part, name));
+    // `foo*` and `*.test.*` are everyday: such a pattern is compared with the letters of an entry, and not with its stars.
+    const isOpen = part.endsWith('*') && !hints.test(part);
+    const found = find(
+      rest,
+      ({ kind, parts: [name = ''] }) =>
+        kind === 'name' && canBe(part, isOpen ? name.replaceAll('*', '') : name),
+    );
     if (found !== undefined) return found;
   }
   return undefined;

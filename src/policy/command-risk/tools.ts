@@ -60,8 +60,8 @@ const answers = new Set(
     'bash sh dash zsh fish ksh env nice nohup timeout stdbuf xargs parallel watch sudo setsid flock strace ltrace ' +
     'node nodejs deno bun perl ruby php lua luajit java javac scala kotlin kotlinc R Rscript julia erl elixir swift swiftc ghc ocaml ' +
     'cc c++ rustc rustup cargo go tsc ld as ar nasm yasm protoc cmake make gmake ninja meson gradle gdb lldb wine ' +
-    'npm npx pnpm uv uvx pipx poetry pipenv conda mamba gem composer brew apt apt-get apt-cache dpkg rpm dnf yum pacman apk snap flatpak helm ' +
-    'pyenv rbenv nvm fnm volta asdf git hub svn docker podman nerdctl docker-compose kubectl minikube kind k9s terraform tofu ansible vagrant packer ' +
+    'npm npx pnpm uv uvx pipx pipenv conda mamba gem brew apt apt-get apt-cache dpkg rpm dnf yum pacman apk snap flatpak helm ' +
+    'pyenv rbenv nvm fnm volta asdf git hub svn docker podman nerdctl docker-compose kubectl minikube kind k9s terraform tofu packer ' +
     'aws az gcloud gh glab psql mysql mariadb sqlite3 sqlite duckdb redis-cli mongosh pg_dump mysqldump ssh scp sftp rsync nc ' +
     'curl wget http openssl gpg ffmpeg ffprobe convert magick pandoc gnuplot octave dot jq yq vim vi nvim nano emacs code tmux screen less ' +
     'eslint prettier black ruff isort gofmt goimports rustfmt clang-format shfmt autopep8 yapf biome mypy shellcheck hadolint yamllint ' +

@@ -15,7 +15,7 @@ const beforeBracket = new Set(
     'nth_value ntile nullif percent_rank pow power printf quote random rank replace round row_number rtrim sign sqrt strftime string_agg substr ' +
     'substring sum time timediff total trim typeof unicode unixepoch unlikely upper ' +
     'all and any as between by case cast check distinct else exists filter from group having in intersect into is join key like limit not offset ' +
-    'on or order over partition primary references returning select set then union unique using values when where with varchar decimal numeric'
+    'on or order over partition primary references returning select set then union unique using values when where with varchar decimal numeric table_info index_list foreign_key_list'
   ).split(' '),
 );
 
