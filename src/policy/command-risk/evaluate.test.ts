@@ -146,3 +146,22 @@ describe("[C1] the lists are the user's", () => {
     expect(evaluateCommand('frobnicate -x', { lists: own }).class).toBe('safe');
   });
 });
+
+describe('[C1] one part of a line changes what another one does', () => {
+  test.each([
+    ['bash reads [[ as a test', "bash -c '[[ -f x ]] && ls'", 'host'],
+    ['sh may read it as a program', "sh -c '[[ -f x ]] && ls'", 'sandbox'],
+    ['printf prints a line for each word', "printf '%s\\n' ls './x' | bash", 'sandbox'],
+    ['printf prints lines that are harmless', "printf '%s\\n' ls pwd | bash", 'host'],
+    ['the last redirection of the input counts', 'bash <<<ls <x.sh', 'sandbox'],
+    ['a redirection of the output is none of the input', 'bash <<<ls 2>/dev/null', 'host'],
+    ['git before an archive is unpacked', 'git status; tar xf x.tar', 'host'],
+    ['git after an archive is unpacked', 'tar xf x.tar; git status', 'sandbox'],
+    ['git in a loop that unpacks an archive', 'for i in 1 2; do git status; tar xf x.tar; done', 'sandbox'],
+    ['a function that is there', 'f() { ls; }; f', 'host'],
+    ['a function that is removed', 'f() { ls; }; unset f; f', 'sandbox'],
+    ['a lone bracket in a glob, which is no error', 'ls *\\)', 'sandbox'],
+  ])('%s', (_why, command, route) => {
+    expect(evaluateCommand(command).route).toBe(route);
+  });
+});

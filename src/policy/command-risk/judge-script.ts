@@ -15,6 +15,7 @@ import {
 import { allowedOf } from './allowed.ts';
 import { type Bench, Call } from './call.ts';
 import { fitsPattern } from './command-pattern.ts';
+import { differsInDash } from './dialects.ts';
 import { fillsDisk, startsForEver } from './endless.ts';
 import type { Judgement } from './evaluate.ts';
 import { whyRuns } from './expansions.ts';
@@ -80,19 +81,6 @@ export function judgeScript(text: string, judgement: Judgement, outer: Outer = {
   scene.where = whereAfter(script, scene);
   visit(script, scene, nothing);
 }
-
-/** Words, operators, expansions and names that dash takes for something else, or splits where bash does not. In doubt it does. */
-const differsInDash = new RegExp(
-  [
-    '\\[\\[|&>|>&\\s*[^\\s\\d-]|\\|&|;&|<<<|[<>]\\(|\\$[\'"\\[]|(^|[^$])\\(\\(|\\w\\+?=\\(|\\w\\+=|[@?*+!]\\([^)]*\\|',
-    '\\{[^}\\s]*(,|\\.\\.)[^}\\s]*\\}|\\{\\w+\\}[<>]',
-    '\\$\\{(!|\\w+([@:/^,[](?![-=?+])|[@^]))',
-    '\\b(function|select|coproc|source|declare|typeset|let|shopt|mapfile|readarray|builtin|enable|pushd|popd|disown|time)\\b',
-    '\\b(export|readonly|local)\\b[^;&|\\n]*[$`]',
-    '\\b(BASH\\w*|EPOCH\\w+|S?RANDOM|SECONDS|LINENO|SHLVL|E?UID|(OS|HOST|MACH)TYPE|HOSTNAME|COLUMNS|LINES|DIRSTACK|FUNCNAME|GROUPS|PIPESTATUS)\\b',
-  ].join('|'),
-  'm',
-);
 
 /** What reaches a command by its input. */
 interface Input {
