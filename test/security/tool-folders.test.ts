@@ -33,9 +33,10 @@ const inHome = ({ mount, name }: ToolName): string => {
   return `${all.find(({ id }) => id === mount)?.source}/${name}`;
 };
 
-const held = toolNames.filter(({ inside, missing }) => inside === 'readonly' && missing !== 'scan');
-const scanned = toolNames.filter(({ missing }) => missing === 'scan');
-const own = toolNames.filter(({ inside, mount }) => inside === 'own' && ['claude', 'codex'].includes(mount));
+const agentNames = toolNames.filter(({ mount }) => mount === 'claude' || mount === 'codex');
+const held = agentNames.filter(({ inside, missing }) => inside === 'readonly' && missing !== 'scan');
+const scanned = agentNames.filter(({ missing }) => missing === 'scan');
+const own = agentNames.filter(({ inside }) => inside === 'own');
 /** A name that fits a pattern. */
 const fitting = (entry: ToolName): string => inHome(entry).replace('*', '-planted');
 
