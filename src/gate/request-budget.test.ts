@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import http2 from 'node:http2';
 import https from 'node:https';
 import tls from 'node:tls';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import {
   connectThrough,
   LoopbackSession,
@@ -33,9 +33,11 @@ async function world() {
   const entrance = async () => {
     const { told, notes } = collected();
     const budget = new RequestBudget(notes);
-    return { told, proxy: await listenIntercepting(session, { ca, upstreamTls: roots, budget }) };
+    const proxy = await listenIntercepting(session, { ca, upstreamTls: roots, budget });
+    return { told, budget, proxy };
   };
-  return { ca, noisy: await entrance(), quiet: await entrance(), session };
+  const noisy = await entrance();
+  return { ca, noisy, budget: noisy.budget, quiet: await entrance(), session };
 }
 
 async function opened(proxy: number, ca: SandboxAuthority): Promise<tls.TLSSocket> {
@@ -145,6 +147,23 @@ describe('[N22] a sandbox that resets HTTP/2 streams without end', () => {
       expect.stringContaining('egress_over_budget: more than 256 HTTP/2 control frames a second'),
     ]);
     expect([await get(other), quiet.told]).toEqual([200, []]);
+  });
+
+  it('may have lost a connection by then: closing it once more is no failure', async () => {
+    const { ca, noisy, budget } = await world();
+    const closes: (() => void)[] = [];
+    const left = new Promise<void>((resolve) => {
+      vi.spyOn(budget, 'http2').mockImplementation((close) => {
+        closes.push(close);
+        return resolve;
+      });
+    });
+    const client = speakHttp2(await opened(noisy.proxy, ca));
+    expect(await get(client)).toBe(200);
+    client.destroy();
+    await left;
+    expect(closes).toHaveLength(1);
+    expect(closes[0]).not.toThrow();
   });
 
   it('is told apart from a client that asks as often and takes its answers', async () => {

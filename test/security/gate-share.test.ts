@@ -1,6 +1,6 @@
 /**
  * [N22] All sandboxes share the thread of the gate. One that floods it waits, and another one's own requests go on. A busy machine makes
- * every answer late, so the same requests without a flood are the measure.
+ * every answer late, so the same requests beside a sandbox that only computes are the measure.
  */
 
 import { writeFile } from 'node:fs/promises';
@@ -65,6 +65,7 @@ def one():
             elif way == 'settings': frames(frame(4, 0, 0) * 4000)
             elif way == 'priorities': frames(frame(2, 0, 1, struct.pack('>IB', 0, 1)) * 4000)
             elif way == 'answers': answers()
+            elif way == 'spin': done[0] += 1
             elif way == 'handshakes':
                 opened('http/1.1').close()
                 done[0] += 1
@@ -87,10 +88,12 @@ for _ in range(count):
     began = time.monotonic()
     sock = socket.create_connection(('127.0.0.1', 3128))
     sock.sendall(f'CONNECT {host}:{port} HTTP/1.1\\r\\nHost: {host}:{port}\\r\\n\\r\\n'.encode())
-    assert b' 200 ' in sock.recv(4096)
+    said = sock.recv(4096)
+    assert b' 200 ' in said, said
     opened = context.wrap_socket(sock, server_hostname=host)
     opened.sendall(f'GET /0 HTTP/1.1\\r\\nHost: {host}:{port}\\r\\n\\r\\n'.encode())
-    assert opened.recv(65536).startswith(b'HTTP/1.1 200 ')
+    said = opened.recv(65536)
+    assert said.startswith(b'HTTP/1.1 200 '), said
     opened.close()
     took.append(time.monotonic() - began)
 print(took)
@@ -116,10 +119,10 @@ async function world() {
 }
 
 /** The middle of how long the requests took. */
-async function askedMs(quiet: Sandbox, port: number): Promise<number> {
+async function askedMs(quiet: Sandbox, port: number, way: string): Promise<number> {
   const bundle = `${quiet.info.user.home}/.sallyport/ca-bundle.pem`;
   const asked = await quiet.exec(['python3', '/tmp/ask.py', 'opened.test', String(port), bundle, '15']);
-  expect(asked.stderr).toBe('');
+  expect(asked.stderr, way).toBe('');
   const took = (JSON.parse(asked.stdout) as number[]).sort((a, b) => a - b);
   return (took[7] ?? 0) * 1000;
 }
@@ -127,21 +130,20 @@ async function askedMs(quiet: Sandbox, port: number): Promise<number> {
 describe('[N22] a sandbox that floods the gate', () => {
   it('holds up no request of another one', async () => {
     const { noisy, quiet, port } = await world();
-    const quietMs = await askedMs(quiet, port);
     const bundle = `${noisy.info.user.home}/.sallyport/ca-bundle.pem`;
     const found: Record<string, number> = {};
-    for (const way of ['handshakes', 'windows', 'priorities', 'pings', 'settings', 'answers']) {
+    for (const way of ['spin', 'handshakes', 'windows', 'priorities', 'pings', 'settings', 'answers']) {
       await noisy.exec(['rm', '-f', '/tmp/told']);
       const argv = ['python3', '/tmp/flood.py', way, 'opened.test', String(port), bundle, '48'];
       const flood = await noisy.spawn(argv);
       await until(async () => Number(await noisy.files.readText('/tmp/told').catch(() => '0')) > 0);
-      found[way] = await askedMs(quiet, port);
+      found[way] = await askedMs(quiet, port, way);
       await flood.kill();
       await flood.wait();
     }
     // Before each had a share: 864 ms by handshakes, where it is 38 ms without a flood.
-    const mostMs = 200 + 8 * quietMs;
+    const mostMs = 400 + 8 * (found['spin'] ?? 0);
     const over = Object.entries(found).filter(([, ms]) => ms > mostMs);
-    expect(over, JSON.stringify({ quietMs, found })).toEqual([]);
+    expect(over, JSON.stringify(found)).toEqual([]);
   });
 });

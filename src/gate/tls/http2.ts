@@ -42,7 +42,8 @@ export async function serveHttp2(
   });
   const stop = (): void => peer.destroy();
   const calm = (): void => {
-    peer.goaway(http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    // One that is gone already throws, and its 'close' comes later: it would take the whole thread with it.
+    if (!peer.destroyed) peer.goaway(http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
     peer.destroy();
   };
   const leave = options.budget?.http2(calm);
