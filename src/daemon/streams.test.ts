@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
+import { setImmediate } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -59,12 +60,17 @@ async function firstIds(answer: IncomingMessage, count: number): Promise<number[
 const note = (index: number) =>
   ({ type: 'sandbox.note', sandbox_id: `sb-aaaaaaaaa${index % 2}`, code: 'x', message: `${index}` }) as const;
 
-/** Bytes of memory in use: garbage that waits for its collection does not count. */
-function heldBytes(): number {
+/** Bytes of memory in use: garbage that waits for its collection does not count, nor what a turn of the loop gives back. */
+async function heldBytes(): Promise<number> {
   setFlagsFromString('--expose-gc');
-  runInNewContext('gc')();
-  const { heapUsed, arrayBuffers } = process.memoryUsage();
-  return heapUsed + arrayBuffers;
+  const rounds: number[] = [];
+  for (let round = 0; round < 4; round++) {
+    runInNewContext('gc')();
+    const { heapUsed, arrayBuffers } = process.memoryUsage();
+    rounds.push(heapUsed + arrayBuffers);
+    await setImmediate();
+  }
+  return Math.min(...rounds);
 }
 
 describe('events', () => {
@@ -93,12 +99,12 @@ describe('events', () => {
     onTestFinished(() => void answer.destroy());
     answer.pause();
     const big = 'x'.repeat(50_000);
-    const before = heldBytes();
+    const before = await heldBytes();
     for (let index = 0; index < 1000; index++) {
       daemon.sandboxes.events.append({ ...note(index), message: big });
       if (index % 50 === 0) await daemon.ask('GET', '/v1/health');
     }
-    expect(heldBytes() - before).toBeLessThan(15_000_000);
+    expect((await heldBytes()) - before).toBeLessThan(15_000_000);
   });
 });
 
