@@ -8,7 +8,7 @@ import type { Porter } from '../../src/porter/porter.ts';
 import { capture } from '../support/porter-child.ts';
 import { lastingPorter } from '../support/porter-relay.ts';
 
-/** So many places to look for a program that another host comes meanwhile. */
+/** So many places to look for a program that its start can be held meanwhile. */
 const longPath = '/n:'.repeat(40_000);
 const ENOENT = 2;
 
@@ -17,14 +17,28 @@ async function childless(porter: Porter, pid: number): Promise<void> {
   while (readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8') !== '') await porter.ping();
 }
 
+const childrenOf = (pid: number): readonly number[] =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number);
+
+/** Stops all that a process has started, parents first, so that none starts another one meanwhile. */
+function holdChildren(pid: number): readonly number[] {
+  return childrenOf(pid).flatMap((child) => {
+    process.kill(child, 'SIGSTOP');
+    return [child, ...holdChildren(child)];
+  });
+}
+
 it('a start that fails after a take-over is told to the new host when it asks', async () => {
   const { started, first, takeOver } = await lastingPorter();
   const lost = capture(first, { argv: ['no-such-program'], env: { PATH: longPath }, cwd: '/' });
   lost.exec.started.catch(() => {});
   await first.ping();
+  const held = holdChildren(started.child.pid ?? 0);
+  expect(held).not.toEqual([]);
   const second = await takeOver();
   // Or it had failed before, and this proves nothing.
   await expect(lost.exec.result).rejects.toMatchObject({ code: 'porter_superseded' });
+  for (const pid of held) process.kill(pid, 'SIGCONT');
   await childless(second, started.child.pid ?? 0);
   await second.ping();
   const [known] = await second.list();
