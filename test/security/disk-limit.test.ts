@@ -16,7 +16,7 @@ import { testImage } from '../support/engine-under-test.ts';
 import { canMakeDisk } from '../support/loop-disk.ts';
 import { newProject } from '../support/projects.ts';
 import { commandExists, requirement } from '../support/requires.ts';
-import { asRoot, fullSizes, when } from '../support/selection.ts';
+import { asRoot, fullSizes, onGvisor, when } from '../support/selection.ts';
 import { smallDisk } from '../support/small-disk.ts';
 import { until } from '../support/until.ts';
 
@@ -345,7 +345,7 @@ when(asRoot, canMakeDisk('ext4')).describe('[N5] a limit of disk that is watched
     expect((await still.sh('echo works')).stdout).toBe('works\n');
   });
 
-  when(fullSizes, requirement('gVisor', commandExists('runsc'))).it('holds on gVisor', async () => {
+  when(fullSizes, onGvisor, requirement('gVisor', commandExists('runsc'))).it('holds on gVisor', async () => {
     const { daemon } = await open();
     const box = await makeSandbox(daemon, { name: 'guest', limits: { disk: '128m' }, runtime: 'runsc' });
     await box.sh(write(60, 'small'), { check: true });

@@ -16,7 +16,7 @@ import { makeSandbox } from '../support/daemon-world.ts';
 import { temporaryFolder } from '../support/little-engine.ts';
 import { commandExists, requirement } from '../support/requires.ts';
 import { openSandboxes, runInSandbox } from '../support/sandboxes.ts';
-import { asRoot, dockerAlone, fullSizes, isSelected, when } from '../support/selection.ts';
+import { asRoot, dockerAlone, fullSizes, isSelected, onGvisor, when } from '../support/selection.ts';
 import { until } from '../support/until.ts';
 
 /** Of nobody else on this machine. */
@@ -27,7 +27,9 @@ const wholePipe = 65_536;
 const all = { instance: 0, watch: 0, epoll: 0, pipe: wholePipe, signal: 0, queue: 0, right: 0 };
 
 const hasGvisor =
-  isSelected(dockerAlone, 'the same on gVisor') && requirement('gVisor (runsc)', commandExists('runsc'));
+  isSelected(dockerAlone, 'the same on gVisor') &&
+  isSelected(onGvisor, 'the same on gVisor') &&
+  requirement('gVisor (runsc)', commandExists('runsc'));
 
 const hasBubblewrap = requirement('bubblewrap', commandExists('bwrap'));
 

@@ -16,12 +16,13 @@ import type { Sandbox } from '../../src/sandboxes/sandbox.ts';
 import { onDocker, testImage } from '../support/engine-under-test.ts';
 import { commandExists, isRoot, requirement } from '../support/requires.ts';
 import { openSandboxes, runInSandbox } from '../support/sandboxes.ts';
-import { asRoot, dockerAlone, isSelected } from '../support/selection.ts';
+import { asRoot, dockerAlone, isSelected, onGvisor } from '../support/selection.ts';
 import { bareTools, homeOwner, homeTree, inHomeOf, notesOf, toolHome } from '../support/tool-home.ts';
 
 const hasGvisor =
   isSelected(dockerAlone, 'the same on gVisor') &&
   isSelected(asRoot, 'the same on gVisor') &&
+  isSelected(onGvisor, 'the same on gVisor') &&
   requirement('gVisor (runsc)', commandExists('runsc'));
 const runtimes = [onDocker ? 'runc' : 'bwrap', ...(hasGvisor ? ['runsc'] : [])];
 
