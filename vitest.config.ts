@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
-import { chosenSuite } from './test/suites.ts';
+import { chosenSuite, listLeftOutFiles, onBubblewrap, unitTests } from './test/suites.ts';
 
 /** Needs the engine to itself, or times what other work beside it would spoil. */
 const alone = 'test/**/*.alone.test.ts';
@@ -22,42 +22,12 @@ const workers = Number(process.env['SALLYPORT_TEST_WORKERS'] ?? 4);
 
 const full = process.env['SALLYPORT_FULL'] === '1';
 const suite = chosenSuite(process.env['SALLYPORT_TEST_SUITE']);
+listLeftOutFiles({ suite, full });
 
-/** Run once more on the other engine; test/support/engine-under-test.ts. The slow ones only with the big sizes. */
-const onBothEngines = [
-  'test/integration/guard.test.ts',
-  'test/security/egress-credentials.test.ts',
-  'test/security/egress-hosts.test.ts',
-  'test/security/preflight.test.ts',
-  ...(full
-    ? [
-        'test/integration/apply.test.ts',
-        'test/integration/builtin-tools.test.ts',
-        'test/integration/cli-files.test.ts',
-        'test/integration/copies.test.ts',
-        'test/integration/inject.test.ts',
-        'test/integration/mcp.test.ts',
-        'test/integration/ports.test.ts',
-        'test/integration/previews.test.ts',
-        'test/integration/run.test.ts',
-        'test/integration/sandboxes.test.ts',
-        'test/integration/sdk.test.ts',
-        'test/integration/ssh-agent.test.ts',
-        'test/recovery/crash-points.test.ts',
-        'test/security/egress-streams.test.ts',
-        'test/security/exec-battery.test.ts',
-        'test/security/files.test.ts',
-        'test/security/live-workspace.test.ts',
-        'test/security/own-program.test.ts',
-        'test/security/planted.test.ts',
-        'test/security/sandbox-boundary.test.ts',
-        'test/security/strict-profile.test.ts',
-        'test/security/tool-copies.test.ts',
-        'test/security/tool-folders.test.ts',
-        'test/security/tool-placeholders.test.ts',
-      ]
-    : []),
-];
+const hasBubblewrap = existsSync('/usr/bin/bwrap');
+if (!hasBubblewrap && process.env['SALLYPORT_MUST_WORK'] === '1') {
+  throw new Error('bubblewrap is missing, and SALLYPORT_MUST_WORK=1 forbids to leave its tests out');
+}
 
 /**
  * `unit` needs nothing but Node. `integration` and `alone` need a real engine, which their global set-up finds, starts or
@@ -69,7 +39,7 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
-          include: [...(suite?.unit ?? ['src/**/*.test.ts', 'scripts/**/*.test.mjs'])],
+          include: [...(suite?.unit ?? unitTests)],
           setupFiles,
           testTimeout: 120_000,
           maxWorkers: workers,
@@ -89,7 +59,7 @@ export default defineConfig({
       {
         test: {
           name: 'bubblewrap',
-          include: existsSync('/usr/bin/bwrap') ? [...(suite?.bubblewrap ?? onBothEngines)] : [],
+          include: hasBubblewrap ? [...(suite?.bubblewrap ?? onBubblewrap(full))] : [],
           maxWorkers: workers,
           ...withEngine,
           env: { ...withEngine.env, SALLYPORT_TEST_ENGINE: 'bubblewrap' },

@@ -25,6 +25,7 @@ const { values, positionals } = parseArgs({
 });
 const distribution = distributionNamed(positionals[0]);
 const script = values.script ?? 'sh scripts/fresh-machine/begin.sh && npm test';
+const expected = `export EXPECTED_NODE=v${distribution.node}. EXPECTED_ENGINE=${distribution.engine ?? ''}`;
 const clone = 'cd /root && git clone --quiet /mnt/source sallyport && cd sallyport';
 
 if (!isRootOnDebian()) {
@@ -57,7 +58,7 @@ try {
     `sally: made ${distribution.name} with Node.js ${distribution.node} in ${seconds(performance.now() - from)}`,
   );
   if (interrupted === undefined) {
-    code = await runScript(`set -e; ${clone}; ${script}`, (bytes) => process.stdout.write(bytes));
+    code = await runScript(`set -e; ${expected}; ${clone}; ${script}`, (bytes) => process.stdout.write(bytes));
     keepResults();
   }
 } finally {

@@ -11,7 +11,7 @@
  */
 
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import {
   debianVersion,
@@ -23,6 +23,7 @@ import {
   root,
   run,
 } from './steps.mjs';
+import { leftOutLines, resultsOf } from './test-results.mjs';
 
 /** Suites that need no more than `corePackages`. */
 const smallSuites = ['core', 'cgroup2'];
@@ -41,6 +42,9 @@ const allPackages = [
   'e2fsprogs',
   'btrfs-progs',
   'chromium-headless-shell',
+  // Other compilers for porter.
+  'clang',
+  'musl-tools',
 ];
 /** Debian 12's own gVisor is too old for newer kernels. */
 const backportedPackages = ['runsc'];
@@ -100,24 +104,21 @@ process.exitCode = await run(
   {
     env: {
       ...process.env,
-      SALLYPORT_LEFT_OUT: leftOut,
+      // Whoever names files has selected them.
+      ...(forVitest.length === 0 ? { SALLYPORT_LEFT_OUT: leftOut } : {}),
       ...(values.full ? { SALLYPORT_FULL: '1' } : {}),
       ...(values.suite === undefined ? {} : { SALLYPORT_TEST_SUITE: values.suite }),
     },
   },
 );
-listLeftOut();
+if (existsSync(leftOut)) for (const line of leftOutLines(readLines(leftOut), root)) console.log(line);
 countResults();
 
-/** Tests that this run does not include, with the run that does. */
-function listLeftOut() {
-  if (!existsSync(leftOut)) return;
-  const lines = readFileSync(leftOut, 'utf8')
+function readLines(path) {
+  return readFileSync(path, 'utf8')
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line));
-  console.log('\nleft out by selection:');
-  for (const { file, name, runsIn } of lines) console.log(`  ${relative(root, file)}: ${name} (${runsIn})`);
 }
 
 function countResults() {
@@ -126,20 +127,13 @@ function countResults() {
     process.exitCode ||= 1;
     return;
   }
-  const { numPassedTests, numFailedTests, numPendingTests, testResults } = JSON.parse(
-    readFileSync(report, 'utf8'),
-  );
-  if (numPendingTests > 0 && process.env.SALLYPORT_MUST_WORK === '1') {
-    const skipped = testResults.flatMap(({ name, assertionResults }) =>
-      assertionResults
-        .filter(({ status }) => status !== 'passed' && status !== 'failed')
-        .map(({ fullName }) => `${relative(root, name)}: ${fullName}`),
-    );
+  const { passed, failed, skipped } = resultsOf(JSON.parse(readFileSync(report, 'utf8')), root);
+  if (skipped.length > 0 && process.env.SALLYPORT_MUST_WORK === '1') {
     console.log(`skipped, which SALLYPORT_MUST_WORK=1 forbids:\n  ${skipped.join('\n  ')}`);
     process.exitCode ||= 1;
   }
-  if (numPassedTests === 0) process.exitCode ||= 1;
+  if (passed === 0) process.exitCode ||= 1;
   const minutes = ((performance.now() - started) / 60_000).toFixed(1);
   console.log(`${minutes} minutes`);
-  console.log(`${numPassedTests} passed, ${numFailedTests} failed, ${numPendingTests} skipped`);
+  console.log(`${passed} passed, ${failed} failed, ${skipped.length} skipped`);
 }

@@ -1,4 +1,7 @@
-/** The machines that Sallyport promises to work on: a Debian release each, with the Node.js line that goes with it. */
+/**
+ * The machines that Sallyport promises to work on: a Debian release each, with the Node.js line that goes with it. `engine` is
+ * how the version of its engine begins; sid has whichever is newest.
+ */
 
 /**
  * The kernel as a program: Debian's user-mode-linux. It comes from sid, because 6.1 and 6.12 cannot set the registers of their
@@ -12,11 +15,11 @@ const userModeLinux = {
 };
 
 export const distributions = {
-  'debian-12': { suite: 'bookworm', node: '20', npm: '10' },
-  'debian-13': { suite: 'trixie', node: '22', npm: '10' },
+  'debian-12': { suite: 'bookworm', node: '20', npm: '10', engine: '20.10.' },
+  'debian-13': { suite: 'trixie', node: '22', npm: '10', engine: '26.1.' },
   'debian-sid': { suite: 'sid', node: '24', npm: '11' },
   /** The user space of Debian 13 on a kernel of its own, whose control groups are those of version 2. */
-  'debian-13-cgroup2': { suite: 'trixie', node: '22', npm: '10', kernel: userModeLinux },
+  'debian-13-cgroup2': { suite: 'trixie', node: '22', npm: '10', engine: '26.1.', kernel: userModeLinux },
 };
 
 /** Everything a newcomer is assumed to have: a C compiler, git, `ps` and the usual certificates. Nothing else. */

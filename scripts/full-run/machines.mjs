@@ -5,9 +5,9 @@
  */
 
 const begin = 'sh scripts/fresh-machine/begin.sh';
-const everything = { runs: 'all tests', script: `${begin}; npm test -- --full` };
+const everything = { runs: 'all tests, with the big sizes', script: `${begin}; npm test -- --full` };
 const asUser = {
-  runs: 'suite `user`, as an ordinary user of Debian 12',
+  runs: 'suite `user` with the big sizes, as an ordinary user of Debian 12',
   script: `${begin}; sh scripts/fresh-machine/as-user.sh --full --suite user`,
 };
 const cgroup2 = {

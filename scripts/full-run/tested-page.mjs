@@ -27,8 +27,8 @@ export function testedPage(machines, record) {
     '# Tested',
     [
       'The last `npm run test:full` on each machine: a bare machine that is made from packages, on which',
-      '`npm start`, `sally doctor` and the tests run with the big sizes. A failed test is listed below the',
-      'table. [CONTRIBUTING](../CONTRIBUTING.md#what-ci-runs) says what CI runs on each commit.',
+      '`npm start`, `sally doctor` and the tests of the column "tests" run. A failed test is listed below',
+      'the table. [CONTRIBUTING](../CONTRIBUTING.md#what-ci-runs) says what CI runs on each commit.',
     ].join('\n'),
     ageOf(entries, newest),
     [

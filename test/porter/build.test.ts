@@ -1,6 +1,6 @@
 /**
- * porter and keeper are the same small programs whatever compiler the machine has. gcc and the cross compiler are required;
- * clang, and gcc with the headers of musl, are tried where they are installed.
+ * porter and keeper are the same small programs whatever compiler the machine has: gcc, clang, gcc with the headers of musl,
+ * and the cross compiler.
  */
 
 import { spawnSync } from 'node:child_process';
@@ -30,7 +30,7 @@ const ways: readonly Way[] = [
   { compiler: 'clang', architecture: nativeArchitecture, flags: '' },
   { compiler: 'musl-gcc', architecture: nativeArchitecture, flags: '' },
 ];
-requirement('gcc', commandExists('gcc'));
+for (const compiler of ['gcc', 'clang', 'musl-gcc']) requirement(compiler, commandExists(compiler));
 const hasEmulator = requirement(
   'a cross compiler for arm64, and an emulator',
   !isAmd64 || (commandExists(crossCompiler) && arm64Emulator !== undefined),
