@@ -58,7 +58,9 @@ try {
     `sally: made ${distribution.name} with Node.js ${distribution.node} in ${seconds(performance.now() - from)}`,
   );
   if (interrupted === undefined) {
-    code = await runScript(`set -e; ${expected}; ${clone}; ${script}`, (bytes) => process.stdout.write(bytes));
+    code = await runScript(`set -e; ${expected}; ${clone}; ${script}`, (bytes) =>
+      process.stdout.write(bytes),
+    );
     keepResults();
   }
 } finally {
