@@ -253,6 +253,23 @@ describe('a phantom', () => {
     expect(codeOf(await talk(port, get('')))).toBe('200');
   });
 
+  it('[R7] leaves no way back for its value by plain HTTP, nor by TLS to another port of its host', async () => {
+    const all = await world((_one, response) => response.end(`kept: ${real}`));
+    const { session, credentials, source } = all;
+    const masked = /kept: \*{10,}$/;
+    expect(await send(all, 'api.test:8443', ['GET /v1 HTTP/1.1'])).toMatch(masked);
+    // TLS is opened there: a tunnel could not be masked.
+    expect(credentials.applies({ host: 'api.test', port: 8443, isAddress: false })).toBe(true);
+    expect(credentials.applies({ host: 'evil.test', port: 8443, isAddress: false })).toBe(false);
+    expect(await send(all, 'evil.test:8443', ['GET /v1 HTTP/1.1'])).toContain(`kept: ${real}`);
+
+    const port = await listenRelay(session, { entrance: 'http', scheme: 'http', credentials });
+    const get = 'GET http://plain.test/v1 HTTP/1.1\r\nHost: plain.test\r\nConnection: close\r\n\r\n';
+    expect(await talk(port, get)).toContain(`kept: ${real}`);
+    source.bindings.set('ci', { ...binding, hosts: ['plain.test'] });
+    expect(await talk(port, get)).toMatch(masked);
+  });
+
   it('[R7] of another sandbox is refused, and after that sandbox is gone it is just text', async () => {
     const all = await world();
     const other = new Credentials({

@@ -28,7 +28,6 @@ export interface SecretSource {
 
 export interface BoundSecret {
   readonly name: string;
-  readonly port: number;
   readonly value?: string | undefined;
 }
 
@@ -112,9 +111,13 @@ export class Credentials implements RequestCredentials {
     });
   }
 
-  /** Also where one of its secrets was bound: a server may return what it got before. */
-  applies(destination: Destination): boolean {
-    return this.#bindingsFor(destination).length > 0 || this.#values.has(destination, this.#names);
+  /**
+   * On every port of a host that one of its secrets is or was bound to: a server may return there what it got before, or
+   * elsewhere.
+   */
+  applies({ host }: Destination): boolean {
+    const isBound = this.#names.some((name) => this.#source.binding(name)?.hosts.includes(host) === true);
+    return isBound || this.#values.has(host, this.#names);
   }
 
   goesByPath(destination: Destination): boolean {
@@ -169,10 +172,10 @@ export class Credentials implements RequestCredentials {
    */
   async #maskFor({ host }: Destination, values: RequestValues): Promise<AnswerMask | undefined> {
     const all = this.#source.boundTo(host);
-    for (const { name, port, value: atHand } of all) {
+    for (const { name, value: atHand } of all) {
       const value = this.#names.includes(name) ? await this.#real(name, values) : atHand;
       if (value === undefined || value.length < fewestSecretCharacters) continue;
-      this.#values.learn({ host, port, secret: name, value });
+      this.#values.learn({ host, secret: name, value });
     }
     return all.length > 0 || this.#values.knows(host) ? this.#values.maskOf(host) : undefined;
   }
@@ -192,8 +195,7 @@ export class Credentials implements RequestCredentials {
       const phantom = this.#phantomFor(owner, name, request);
       const real = await this.#real(owner.secret, values);
       // Here as well as below: the secret may be bound elsewhere by then.
-      const { host, port } = request.destination;
-      this.#values.learn({ host, port, secret: owner.secret, value: real });
+      this.#values.learn({ host: request.destination.host, secret: owner.secret, value: real });
       secrets.add(owner.secret);
       // A string here would be a pattern in which $$ and $& mean something else.
       out = out.replaceAll(phantom, () => real);

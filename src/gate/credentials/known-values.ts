@@ -11,7 +11,6 @@ import { formsOf, type Places } from './secret-forms.ts';
 
 export interface KnownValue {
   readonly host: string;
-  readonly port: number;
   readonly secret: string;
   readonly value: string;
 }
@@ -35,9 +34,8 @@ export class KnownValues {
   }
 
   /** Whether a value of one of these secrets may be known there. */
-  has({ host, port }: Pick<KnownValue, 'host' | 'port'>, secrets: readonly string[]): boolean {
-    const all = this.#hosts.get(host)?.all ?? [];
-    return all.some((known) => known.port === port && secrets.includes(known.secret));
+  has(host: string, secrets: readonly string[]): boolean {
+    return this.#hosts.get(host)?.all.some(({ secret }) => secrets.includes(secret)) ?? false;
   }
 
   knows(host: string): boolean {
