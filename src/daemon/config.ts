@@ -2,6 +2,7 @@
 
 import { Resolver } from 'node:dns';
 import { delimiter, isAbsolute } from 'node:path';
+import { currentContext } from '../lib/current-context.ts';
 import { parseDuration } from '../lib/durations.ts';
 import { type StateLocation, stateLocation } from '../lib/state-location.ts';
 import {
@@ -9,6 +10,7 @@ import {
   type EngineName,
   engineChoice,
   readEngineName,
+  withCurrentContext,
 } from '../protocol/engine-environment.ts';
 import { SallyportError } from '../protocol/errors.ts';
 
@@ -53,7 +55,7 @@ export function readDaemonConfig(env: NodeJS.ProcessEnv = process.env): DaemonCo
   return {
     ...stateLocation(env),
     engine: readEngineName(env),
-    choice: engineChoice(env),
+    choice: engineChoice(withCurrentContext(env, () => currentContext(env))),
     idleMs: readIdle(env['SALLYPORT_DAEMON_IDLE']),
     ...(sshAgentPath === undefined ? {} : { sshAgentPath }),
     ...(dnsServers === undefined || dnsServers === '' ? {} : { dnsServers: readServers(dnsServers) }),

@@ -191,9 +191,9 @@ async function construct(config: DaemonConfig, home: EngineHome, log: Logger, st
     docker: () => dockerParts({ environment, setup, progress }, { stateDir, owner, log }),
     bubblewrap: () => bubblewrapParts({ stateDir, uid, checkpoint }),
   });
-  home.reached(parts.endpoint);
   const { engine } = parts;
   const facts = await engine.facts();
+  home.reached({ endpoint: parts.endpoint, ...(facts.id === undefined ? {} : { id: facts.id }) });
   const extraRoots = config.extraRoots === undefined ? [] : [readFileSync(config.extraRoots, 'utf8')];
   const tls = upstreamTls(extraRoots);
   const secrets = openSecrets(

@@ -14,6 +14,8 @@ export interface EngineFolder {
   readonly variables: Readonly<Record<string, string>>;
   /** How a person would name the engine. Absent before the daemon first reached it. */
   readonly endpoint?: string;
+  /** By which the engine is known under every address. Absent: it has none that lasts. */
+  readonly engineId?: string;
 }
 
 const keyPattern = /^[a-z]+(?:-[0-9a-f]{8})?$/;
@@ -34,7 +36,7 @@ export function readEngineFolder(path: string): EngineFolder | undefined {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
     throw error;
   }
-  const { key, variables = {}, endpoint } = parse(text);
+  const { key, variables = {}, endpoint, engineId } = parse(text);
   if (typeof key !== 'string' || !keyPattern.test(key)) return { path, key: 'unreadable', variables: {} };
   const strings = Object.entries(variables).filter(([, value]) => typeof value === 'string');
   return {
@@ -42,6 +44,7 @@ export function readEngineFolder(path: string): EngineFolder | undefined {
     key,
     variables: Object.fromEntries(strings),
     ...(typeof endpoint === 'string' ? { endpoint } : {}),
+    ...(typeof engineId === 'string' ? { engineId } : {}),
   };
 }
 
@@ -51,6 +54,16 @@ function parse(text: string): Partial<EngineFolder> {
   } catch {
     return {};
   }
+}
+
+/** What the folder says about the engine of this key, and whether that has sandboxes there. */
+export function engineInFolder(
+  path: string,
+  key: string,
+): Pick<EngineFolder, 'endpoint' | 'engineId'> & { readonly holdsSandboxes: boolean } {
+  const found = readEngineFolder(path);
+  const holdsSandboxes = namesIn(join(path, 'sandboxes')).length > 0;
+  return found?.key === key ? { ...found, holdsSandboxes } : { holdsSandboxes };
 }
 
 /** Of every engine that was ever used, the first one first. */

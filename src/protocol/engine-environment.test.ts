@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { engineChoice, readEngineName } from './engine-environment.ts';
+import { engineChoice, readEngineName, withCurrentContext } from './engine-environment.ts';
 
 describe('the engine that the environment names', () => {
   it('is Docker at its usual places where nothing is named, and another one may be used in its place', () => {
@@ -40,6 +40,27 @@ describe('the engine that the environment names', () => {
     expect(engineChoice({ DOCKER_HOST: 'unix:///a.sock' }, 'bubblewrap')).toEqual(choice);
     expect(engineChoice({ SALLYPORT_ENGINE: 'bubblewrap' }, 'docker').key).toBe('docker');
     expect(engineChoice({ SALLYPORT_ENGINE: 'bubblewrap' }, 'auto')).toEqual(choice);
+  });
+
+  it('is another one for each current context of docker, and stays that one after the context has changed', () => {
+    const inContext = (name: string | undefined, env = {}) =>
+      engineChoice(withCurrentContext(env, () => name));
+    const none = { key: 'docker', variables: { SALLYPORT_CURRENT_CONTEXT: 'default' }, mayFallBack: true };
+    expect(inContext(undefined)).toEqual(none);
+    expect(inContext('default')).toEqual(none);
+    const build = inContext('build');
+    expect(build).toEqual({
+      key: expect.stringMatching(/^docker-[0-9a-f]{8}$/),
+      variables: { SALLYPORT_CURRENT_CONTEXT: 'build' },
+      mayFallBack: true,
+    });
+    expect(inContext('desktop').key).not.toBe(build.key);
+    // The daemon is started with the variables, and its own look at the settings changes nothing.
+    for (const { key, variables } of [none, build])
+      expect(inContext('desktop', variables)).toMatchObject({ key, variables });
+    // What a person names counts alone.
+    for (const env of [{ DOCKER_HOST: 'unix:///a.sock' }, { DOCKER_CONTEXT: 'a' }])
+      expect(inContext('build', env)).toEqual(engineChoice(env));
   });
 
   it('is refused where its name is unknown', () => {

@@ -15,8 +15,13 @@ const addressVariables = [
   'SALLYPORT_ENGINE_DIR',
 ] as const;
 
+/** The docker context in use, as client and daemon have read it: set by `withCurrentContext`, not by a person. */
+const currentContext = 'SALLYPORT_CURRENT_CONTEXT';
+/** The name of the context that is none: the engines at their usual places. */
+const noContext = 'default';
+
 /** Every variable that chooses an engine. */
-export const engineVariables: readonly string[] = [...addressVariables, 'SALLYPORT_ENGINE'];
+export const engineVariables: readonly string[] = [...addressVariables, currentContext, 'SALLYPORT_ENGINE'];
 
 /** Accepted names. `auto`: a container engine, or the one that was chosen before on this machine. */
 export const engineNames = ['auto', 'docker', 'bubblewrap'] as const;
@@ -39,6 +44,12 @@ export const bubblewrapChoice: EngineChoice = {
   mayFallBack: false,
 };
 
+/** The environment with the context in use, where nothing else names an engine. `read`: its name by docker's own settings. */
+export function withCurrentContext(env: Variables, read: () => string | undefined): Variables {
+  const isNamed = ['DOCKER_HOST', 'DOCKER_CONTEXT', currentContext].some((name) => (env[name] ?? '') !== '');
+  return isNamed ? env : { ...env, [currentContext]: read() ?? noContext };
+}
+
 /** `named`: the engine that a flag or a spec names, which wins over SALLYPORT_ENGINE. */
 export function engineChoice(env: Variables, named?: EngineName): EngineChoice {
   const name = named === undefined || named === 'auto' ? readEngineName(env) : named;
@@ -49,10 +60,15 @@ export function engineChoice(env: Variables, named?: EngineName): EngineChoice {
     return value === '' ? [] : [[variable, value] as const];
   });
   const isNamed = address.some(([variable]) => variable === 'DOCKER_HOST' || variable === 'DOCKER_CONTEXT');
+  const context = isNamed ? '' : (env[currentContext] ?? '');
+  const hashed = ['', noContext].includes(context)
+    ? address
+    : [...address, [currentContext, context] as const];
   return {
-    key: address.length === 0 ? 'docker' : `docker-${hashOf(address)}`,
+    key: hashed.length === 0 ? 'docker' : `docker-${hashOf(hashed)}`,
     variables: {
       ...Object.fromEntries(address),
+      ...(context === '' ? {} : { [currentContext]: context }),
       ...(name === 'docker' ? { SALLYPORT_ENGINE: 'docker' } : {}),
     },
     mayFallBack: name === 'auto' && !isNamed,

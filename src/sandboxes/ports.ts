@@ -68,6 +68,8 @@ export interface DiskUseOptions {
 }
 
 export interface EngineFacts {
+  /** The same under each of its addresses, as long as it keeps its data. Absent: it has none. */
+  readonly id?: string;
   /** `docker`, `podman`. */
   readonly name: string;
   readonly version: string;

@@ -3,8 +3,9 @@
  * what the environment names. bubblewrap is another engine in any case.
  */
 
+import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import { mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { listEngineFolders } from '../../src/lib/engine-folders.ts';
@@ -106,6 +107,34 @@ describe('two engines', () => {
     expect(await statusOf(first)).toMatchObject({ engine_key: one.engine_key });
     expect(done(await second(['daemon', 'stop', '--all']))).toMatch(/stopped.*\n.*stopped/);
     expect((await second(['daemon', 'status'])).code).toBe(1);
+  });
+
+  test('follow the current docker context, and what was made in another one is left as it is', async () => {
+    const { first, stateDir } = await twoEngines();
+    const home = join(stateDir, '..');
+    const sally = (args: readonly string[]) => runSally(args, { env: { ...first.env, DOCKER_HOST: '' } });
+    const use = async (name: string) => {
+      const digest = createHash('sha256').update(name).digest('hex');
+      const meta = join(home, '.docker/contexts/meta', digest);
+      await mkdir(meta, { recursive: true });
+      const socket = name === 'one' ? socketPath() : join(home, 'other.sock');
+      const endpoints = { docker: { Host: `unix://${socket}` } };
+      await writeFile(join(meta, 'meta.json'), JSON.stringify({ Name: name, Endpoints: endpoints }));
+      await writeFile(join(home, '.docker/config.json'), JSON.stringify({ currentContext: name }));
+    };
+    await use('one');
+    done(await sally(['create', '--name', 'kept', ...image()]));
+    done(await sally(['daemon', 'stop', '--keep']));
+    await use('two');
+    const listed = await sally(['ls']);
+    expect(done(listed)).not.toContain('kept');
+    expect(listed.stderr).toContain('kept');
+    // Its own daemon is started for it, with the context that it was made in.
+    expect(done(await sally(['exec', 'kept', 'echo', 'is there']))).toBe('is there\n');
+    done(await sally(['create', '--name', 'second', ...image()]));
+    await use('one');
+    expect(done(await sally(['ls']))).toMatch(/kept +ready/);
+    expect(done(await sally(['exec', 'second', 'echo', 'as well']))).toBe('as well\n');
   });
 
   test('that are used for the first time at the same moment both start', async () => {

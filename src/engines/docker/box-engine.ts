@@ -119,8 +119,9 @@ async function engineFacts(
   version: EngineVersion,
   signal: AbortSignal | undefined,
 ): Promise<EngineFacts> {
-  const { runtimes, defaultRuntime, securityOptions } = await engineInfo(connection, within(signal));
+  const { id, runtimes, defaultRuntime, securityOptions } = await engineInfo(connection, within(signal));
   return {
+    ...(id === '' || isPodman(version) ? {} : { id }),
     name: isPodman(version) ? 'podman' : 'docker',
     version: version.engine,
     endpoint: connection.endpoint,

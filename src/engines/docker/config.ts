@@ -1,7 +1,10 @@
 /** What the process environment says about engines, read once at the edge and passed in everywhere else. */
 
 import { homedir, userInfo } from 'node:os';
-import { engineVariables } from '../../protocol/engine-environment.ts';
+import { currentContext } from '../../lib/current-context.ts';
+import { engineFolderPath, engineInFolder } from '../../lib/engine-folders.ts';
+import { stateLocation } from '../../lib/state-location.ts';
+import { engineChoice, engineVariables, withCurrentContext } from '../../protocol/engine-environment.ts';
 
 export interface EngineEnvironment {
   readonly platform: NodeJS.Platform;
@@ -9,6 +12,10 @@ export interface EngineEnvironment {
   readonly uid: number;
   readonly dockerHost?: string;
   readonly dockerContext?: string;
+  /** Stands for the current context of docker's settings; `default`: none is. Absent: read them. */
+  readonly currentContext?: string;
+  /** The socket of the engine that has the sandboxes of this state folder. */
+  readonly holder?: string;
   readonly dockerConfigDir: string;
   readonly dockerTlsVerify: boolean;
   readonly dockerCertPath?: string;
@@ -31,6 +38,8 @@ export function readEngineEnvironment(env: NodeJS.ProcessEnv = process.env): Eng
   const set = (name: string): string | undefined => (env[name] === '' ? undefined : env[name]);
   const dockerHost = set('DOCKER_HOST');
   const dockerContext = set('DOCKER_CONTEXT');
+  const context = set('SALLYPORT_CURRENT_CONTEXT');
+  const holder = holderSocket(env);
   const dockerCertPath = set('DOCKER_CERT_PATH');
   const xdgRuntimeDir = set('XDG_RUNTIME_DIR');
   const xdgConfigHome = set('XDG_CONFIG_HOME');
@@ -43,9 +52,22 @@ export function readEngineEnvironment(env: NodeJS.ProcessEnv = process.env): Eng
     dockerTlsVerify: set('DOCKER_TLS_VERIFY') !== undefined,
     ...(dockerHost === undefined ? {} : { dockerHost }),
     ...(dockerContext === undefined ? {} : { dockerContext }),
+    ...(context === undefined ? {} : { currentContext: context }),
+    ...(holder === undefined ? {} : { holder }),
     ...(dockerCertPath === undefined ? {} : { dockerCertPath }),
     ...(xdgRuntimeDir === undefined ? {} : { xdgRuntimeDir }),
     ...(xdgConfigHome === undefined ? {} : { xdgConfigHome }),
     ...(colimaHome === undefined ? {} : { colimaHome }),
   };
+}
+
+/** Another engine that comes to answer at an earlier place must not take over what this one has. */
+function holderSocket(env: NodeJS.ProcessEnv): string | undefined {
+  const { stateDir } = stateLocation(env);
+  const { key } = engineChoice(
+    withCurrentContext(env, () => currentContext(env)),
+    'docker',
+  );
+  const { endpoint, holdsSandboxes } = engineInFolder(engineFolderPath(stateDir, key), key);
+  return holdsSandboxes && endpoint?.startsWith('unix://') ? endpoint.slice('unix://'.length) : undefined;
 }

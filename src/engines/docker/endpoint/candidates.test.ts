@@ -35,6 +35,38 @@ async function listed(env: EngineEnvironment, privateSocket?: string): Promise<r
   });
 }
 
+describe('the engine of the sandboxes here', () => {
+  it('[G3] is looked for before the other places, and after a context', async () => {
+    const path = '/run/podman/podman.sock';
+    const places = await listed(environment({ holder: path }));
+    expect(places[0]).toBe(`engine of the sandboxes here unix://${path}`);
+    expect(places[1]).toBe('default socket unix:///var/run/docker.sock');
+    expect(places.filter((place) => place.includes(path))).toHaveLength(1);
+    const dockerConfigDir = configWithContext('build', 'ssh://build');
+    expect((await listed(environment({ holder: path, dockerConfigDir }))).slice(0, 2)).toEqual([
+      'docker context "build" ssh://build only',
+      `engine of the sandboxes here unix://${path}`,
+    ]);
+  });
+
+  it('[G3] is not looked for where a person names an engine', async () => {
+    const named = environment({ holder: '/a.sock', dockerHost: 'unix:///b.sock' });
+    expect(await listed(named)).toEqual(['DOCKER_HOST unix:///b.sock only']);
+  });
+});
+
+describe('the current context', () => {
+  it('[G3] is the one that the client read, whatever the settings say by then', async () => {
+    const dockerConfigDir = configWithContext('build', 'ssh://build');
+    const [first] = await listed(environment({ dockerConfigDir, currentContext: 'default' }));
+    expect(first).toBe('default socket unix:///var/run/docker.sock');
+    const [gone] = await listed(environment({ dockerConfigDir, currentContext: 'other' }));
+    expect(gone).toBe('docker context "other" engine_endpoint_invalid only');
+    const [build] = await listed(environment({ dockerConfigDir, currentContext: 'build' }));
+    expect(build).toBe('docker context "build" ssh://build only');
+  });
+});
+
 describe('knownSockets', () => {
   it('[G3] looks at the places of Linux in the documented order, the private engine last', () => {
     expect(knownSockets(environment(), '/run/sallyport/engine/docker.sock')).toEqual([

@@ -98,14 +98,18 @@ export async function engineCandidates(
     const current = await currentContext(env);
     if (current !== undefined) candidates.push(current);
   }
-  for (const { source, path } of knownSockets(env, privateSocket)) {
+  const known = knownSockets(env, privateSocket);
+  const { holder } = env;
+  const first = holder === undefined ? [] : [{ source: 'engine of the sandboxes here', path: holder }];
+  for (const { source, path } of [...first, ...known.filter(({ path }) => path !== holder)]) {
     candidates.push({ source, exclusive: false, endpoint: { kind: 'unix', path } });
   }
   return candidates;
 }
 
 async function currentContext(env: EngineEnvironment): Promise<Candidate | undefined> {
-  const name = await attempt(() => currentContextName(env.dockerConfigDir));
+  const name = await attempt(() => env.currentContext ?? currentContextName(env.dockerConfigDir));
+  if (name === 'default') return undefined;
   if (name === undefined) return undefined;
   if (name instanceof Error) return { source: 'docker config', exclusive: true, endpoint: name };
   const endpoint = await attempt(() => contextEndpoint(env.dockerConfigDir, name));

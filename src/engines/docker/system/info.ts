@@ -1,6 +1,8 @@
 import type { CallOptions, EngineConnection } from '../wire/connection.ts';
 
 export interface EngineInfo {
+  /** Docker keeps it with its data. Podman makes another one for each answer. */
+  readonly id: string;
   readonly name: string;
   readonly operatingSystem: string;
   readonly kernelVersion: string;
@@ -26,6 +28,7 @@ export interface EngineInfo {
 }
 
 interface InfoBody {
+  readonly ID?: string;
   readonly Name: string;
   readonly OperatingSystem: string;
   readonly KernelVersion: string;
@@ -53,6 +56,7 @@ export async function engineInfo(
   return await connection.json<InfoBody, EngineInfo>(
     { method: 'GET', path: '/info', ...options },
     (body) => ({
+      id: body.ID ?? '',
       name: body.Name,
       operatingSystem: body.OperatingSystem,
       kernelVersion: body.KernelVersion,
