@@ -16,6 +16,13 @@ const never = (): never => {
 };
 
 describe('tables', () => {
+  it('have as many rows as a sandbox makes names, and columns as wide as the longest of them', () => {
+    const rows = Array.from({ length: 300_000 }, (_, index) => [index === 200_000 ? 'longest' : 'x', 'y']);
+    const lines = table(['A', 'B'], rows);
+    expect(lines).toHaveLength(rows.length + 1);
+    expect(lines.at(-1)).toBe('x         y');
+  });
+
   it('aligns columns and shows nothing that a terminal obeys', () => {
     expect(table(['A', 'BB'], [['long', 'x\u001b[2J']])).toEqual(['A      BB', 'long   x\\u{1b}[2J']);
     expect(printable('a\nb\t\u202e')).toBe('a\\nb\\t\\u{202e}');

@@ -2,7 +2,10 @@
 
 export function table(header: readonly string[], rows: readonly (readonly string[])[]): readonly string[] {
   const all = [header, ...rows.map((row) => row.map(printable))];
-  const widths = header.map((_, column) => Math.max(...all.map((row) => (row[column] ?? '').length)));
+  // Not as arguments of one call: rows are made inside a sandbox, and there may be more than a stack has room for.
+  const widths = header.map((_, column) =>
+    all.reduce((width, row) => Math.max(width, (row[column] ?? '').length), 0),
+  );
   return all.map((row) =>
     row
       .map((cell, column) => cell.padEnd(widths[column] ?? 0))

@@ -223,6 +223,18 @@ describe('commits from inside', () => {
     expect(git(host, 'rev-parse', 'refs/sallyport/box/work@{1}')).toBe(first);
   });
 
+  it('may have more files than one call takes arguments', async () => {
+    const { host, clone: inside } = await pair();
+    const empty = blob(inside, '');
+    const names = Array.from({ length: 150_000 }, (_, index) => `f${String(index).padStart(6, '0')}`);
+    commitTree(
+      inside,
+      names.map((name) => ['100644', name, empty] as const),
+    );
+    await take(host, bundle(inside));
+    expect(git(host, 'ls-tree', '--name-only', 'refs/sallyport/box/work', 'f149999')).toBe('f149999');
+  });
+
   it('come as HEAD where none of the branches has them', async () => {
     const { host, clone: inside } = await pair();
     git(inside, 'checkout', '--quiet', '--detach');

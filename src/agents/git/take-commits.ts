@@ -228,13 +228,13 @@ async function judgePaths(
   for (const { slot } of wanted) {
     const listed = await runGit(quarantine, ['ls-tree', '-r', '-z', '--full-tree', slot]);
     if (listed.code !== 0) throw refused(`the files cannot be listed (${reasonOf(listed.stderr)})`);
-    paths.push(...zeroSeparated(listed.stdout).map(readTreePath));
+    for (const entry of zeroSeparated(listed.stdout)) paths.push(readTreePath(entry));
   }
   const commits = await mustGit(quarantine, ['rev-list', ...news]);
   const options = ['-r', '-m', '--root', '-z', '--raw', '--no-commit-id', '--no-renames', '--no-abbrev'];
   const changed = await runGit(quarantine, ['diff-tree', '--stdin', ...options], commits);
   if (changed.code !== 0) throw refused(`the changes cannot be listed (${reasonOf(changed.stderr)})`);
-  paths.push(...readRawChanges(zeroSeparated(changed.stdout)));
+  for (const path of readRawChanges(zeroSeparated(changed.stdout))) paths.push(path);
   const inTheWay = linkInTheWay(paths);
   if (inTheWay !== undefined) {
     throw refused(
