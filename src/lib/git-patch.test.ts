@@ -15,7 +15,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { temporaryFolder } from '../../test/support/little-engine.ts';
 import { commandExists, requirement } from '../../test/support/requires.ts';
-import { filePatch, type PatchSide, quoted } from './git-patch.ts';
+import { filePatch, mostPatchLines, type PatchSide, quoted } from './git-patch.ts';
 
 type Tree = ReadonlyMap<string, PatchSide>;
 
@@ -102,20 +102,21 @@ const tree: fc.Arbitrary<Tree> = fc
   .map((entries) => new Map(entries));
 
 describe.runIf(requirement('git', commandExists('git')))('a patch', () => {
-  it('makes the new tree of the old one when git applies it', { timeout: 60_000 }, () => {
+  it('makes the new tree of the old one when git applies it', { timeout: 60_000 }, async () => {
     const root = temporaryFolder();
-    fc.assert(
-      fc.property(tree, tree, (before, after) => {
+    await fc.assert(
+      fc.asyncProperty(tree, tree, async (before, after) => {
         const folder = join(root, 'tree');
         mkdirSync(folder);
         try {
           write(folder, before);
           const names = [...new Set([...before.keys(), ...after.keys()])].sort();
-          const patch = Buffer.concat(
-            names
-              .filter((each) => !same(before.get(each), after.get(each)))
-              .map((each) => filePatch(Buffer.from(each, 'latin1'), before.get(each), after.get(each)).bytes),
-          );
+          const patches: Buffer[] = [];
+          for (const each of names.filter((one) => !same(before.get(one), after.get(one))))
+            patches.push(
+              (await filePatch(Buffer.from(each, 'latin1'), before.get(each), after.get(each))).bytes,
+            );
+          const patch = Buffer.concat(patches);
           if (patch.length > 0)
             execFileSync('git', ['apply', '--whitespace=nowarn', '-'], {
               cwd: folder,
@@ -144,13 +145,27 @@ describe('a name in a patch', () => {
     expect(quoted('a/', Buffer.from('a\u001b[31m"\n\u00e9'))).toBe('"a/a\\033[31m\\"\\n\\303\\251"');
   });
 
-  it('stands before a word instead of hunks where the content is not known', () => {
-    const { bytes, isWhole } = filePatch(
+  it('stands before a word instead of hunks where the content is not known', async () => {
+    const { bytes, isWhole } = await filePatch(
       Buffer.from('big'),
       { mode: '100644', content: undefined },
       { mode: '100644', content: Buffer.from('x') },
     );
     expect(bytes.toString()).toBe('diff --git a/big b/big\nBinary files a/big and b/big differ\n');
     expect(isWhole).toBe(false);
+  });
+
+  it('[N5] stands before the same word where there are more lines than are compared', async () => {
+    const added = async (lines: number) =>
+      await filePatch(Buffer.from('many'), undefined, {
+        mode: '100644',
+        content: Buffer.alloc(lines, '\n'),
+      });
+    expect(await added(mostPatchLines)).toMatchObject({ added: mostPatchLines, isWhole: true });
+    const { bytes, ...rest } = await added(mostPatchLines + 1);
+    expect(bytes.toString()).toBe(
+      'diff --git a/many b/many\nnew file mode 100644\nBinary files /dev/null and b/many differ\n',
+    );
+    expect(rest).toMatchObject({ added: 0, isWhole: false });
   });
 });

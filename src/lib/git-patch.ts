@@ -1,8 +1,18 @@
-/** One changed path as a patch in git's format, which `git apply` takes. Names and contents are bytes. Pure. */
+/**
+ * One changed path as a patch in git's format, which `git apply` takes. Names and contents are bytes. Pure, and in turns:
+ * a large file takes a second, in which signals must be heard.
+ */
 
 import { createHash } from 'node:crypto';
-import { deflateSync } from 'node:zlib';
-import { lineEdits, splitLines, unifiedHunks } from './line-diff.ts';
+import { promisify } from 'node:util';
+import { deflate } from 'node:zlib';
+import { countLines, LineNumbers, lineEdits, splitLines, unifiedHunks } from './line-diff.ts';
+import { Turns } from './turns.ts';
+
+const deflated = promisify(deflate);
+
+/** Of one side. Each line costs some hundred bytes of memory, also an empty one; what has more is not compared line by line. */
+export const mostPatchLines = 250_000;
 
 export interface PatchSide {
   readonly mode: '100644' | '100755' | '120000';
@@ -21,22 +31,22 @@ export interface FilePatch {
 
 const isLink = ({ mode }: PatchSide): boolean => mode === '120000';
 
-export function filePatch(
+export async function filePatch(
   path: Buffer,
   before: PatchSide | undefined,
   after: PatchSide | undefined,
-): FilePatch {
+): Promise<FilePatch> {
   // Git has no change from a file to a link: one goes, the other comes.
   if (before !== undefined && after !== undefined && isLink(before) !== isLink(after))
-    return joined(filePatch(path, before, undefined), filePatch(path, undefined, after));
+    return joined(await filePatch(path, before, undefined), await filePatch(path, undefined, after));
   const names = { old: quoted('a/', path), new: quoted('b/', path) };
   const head = `diff --git ${names.old} ${names.new}\n${modeLines(before, after)}`;
   const [old, now] = [contentOf(before), contentOf(after)];
-  if (old === undefined || now === undefined) {
+  const isBinary = [old, now].some((content) => content !== undefined && looksBinary(content));
+  if (old === undefined || now === undefined || (!isBinary && [old, now].some(hasManyLines))) {
     const text = `${head}Binary files ${before ? names.old : '/dev/null'} and ${after ? names.new : '/dev/null'} differ\n`;
     return { bytes: Buffer.from(text), added: 0, removed: 0, isBinary: true, isWhole: false };
   }
-  const isBinary = looksBinary(old) || looksBinary(now);
   const hashes = [
     before === undefined ? noBlob : blobHash(old),
     after === undefined ? noBlob : blobHash(now),
@@ -46,23 +56,45 @@ export function filePatch(
   const [from, to] = isBinary ? hashes : hashes.map((hash) => hash.slice(0, 10));
   const sameMode = before !== undefined && after !== undefined && before.mode === after.mode;
   const index = `index ${from}..${to}${sameMode ? ` ${after.mode}` : ''}\n`;
+  const start = Buffer.from(`${head}${index}`);
   if (isBinary) {
-    const body = `GIT binary patch\n${literal(now)}\n${literal(old)}\n`;
-    return { bytes: Buffer.from(`${head}${index}${body}`), added: 0, removed: 0, isBinary, isWhole: true };
+    const bytes = Buffer.concat([start, await binaryBody(old, now)]);
+    return { bytes, added: 0, removed: 0, isBinary, isWhole: true };
   }
-  const lines = { old: splitLines(old), new: splitLines(now) };
-  const edits = lineEdits(lines.old, lines.new);
+  const { hunks, ...counts } = await textBody(old, now);
   const oldName = before === undefined ? '/dev/null' : named(names.old);
   const newName = after === undefined ? '/dev/null' : named(names.new);
-  const hunks = unifiedHunks(lines.old, lines.new, edits);
   const files = hunks.length === 0 ? '' : `--- ${oldName}\n+++ ${newName}\n`;
+  return { bytes: Buffer.concat([start, Buffer.from(files), hunks]), ...counts, isBinary, isWhole: true };
+}
+
+const hasManyLines = (content: Buffer): boolean => countLines(content, mostPatchLines) > mostPatchLines;
+
+async function textBody(
+  old: Buffer,
+  now: Buffer,
+): Promise<{ readonly hunks: Buffer; readonly added: number; readonly removed: number }> {
+  const turns = new Turns();
+  const lines = { old: splitLines(old), new: splitLines(now) };
+  const numbers = new LineNumbers();
+  await turns.take();
+  const from = numbers.of(lines.old);
+  await turns.take();
+  const to = numbers.of(lines.new);
+  await turns.take();
+  const edits = lineEdits(from, to);
+  await turns.take();
   return {
-    bytes: Buffer.concat([Buffer.from(`${head}${index}${files}`), hunks]),
+    hunks: unifiedHunks(lines.old, lines.new, edits),
     added: edits.reduce((sum, { newStart, newEnd }) => sum + newEnd - newStart, 0),
     removed: edits.reduce((sum, { oldStart, oldEnd }) => sum + oldEnd - oldStart, 0),
-    isBinary,
-    isWhole: true,
   };
+}
+
+/** Both contents as a whole. */
+async function binaryBody(old: Buffer, now: Buffer): Promise<Buffer> {
+  const end = Buffer.from('\n');
+  return Buffer.concat([Buffer.from('GIT binary patch\n'), await literal(now), end, await literal(old), end]);
 }
 
 const joined = (a: FilePatch, b: FilePatch): FilePatch => ({
@@ -120,31 +152,32 @@ export function quoted(prefix: string, path: Buffer): string {
   return text.includes('\\') ? `"${text}"` : text;
 }
 
-const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~';
+const alphabet = Buffer.from(
+  '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~',
+);
 const lineBytes = 52;
 
 /** The whole content of a binary file: compressed, then five characters for four bytes, with each line's length before it. */
-function literal(content: Buffer): string {
-  const packed = deflateSync(content);
-  const lines = [`literal ${content.length}\n`];
+async function literal(content: Buffer): Promise<Buffer> {
+  const packed = await deflated(content);
+  const lines = Math.ceil(packed.length / lineBytes);
+  const out = Buffer.allocUnsafe(Math.ceil(packed.length / 4) * 5 + lines * 2);
+  let to = 0;
   for (let at = 0; at < packed.length; at += lineBytes) {
-    const line = packed.subarray(at, at + lineBytes);
-    const length = String.fromCharCode(line.length <= 26 ? 64 + line.length : 70 + line.length);
-    const groups: string[] = [];
-    for (let from = 0; from < line.length; from += 4)
-      groups.push(fiveCharacters(line.subarray(from, from + 4)));
-    lines.push(`${length}${groups.join('')}\n`);
+    const length = Math.min(lineBytes, packed.length - at);
+    out[to++] = length <= 26 ? 64 + length : 70 + length;
+    for (let from = at; from < at + length; from += 4, to += 5) writeFive(out, to, packed, from);
+    out[to++] = 0x0a;
   }
-  return lines.join('');
+  return Buffer.concat([Buffer.from(`literal ${content.length}\n`), out]);
 }
 
-function fiveCharacters(bytes: Buffer): string {
+/** Four bytes, or as many as there are, as five characters. */
+function writeFive(out: Buffer, to: number, bytes: Buffer, from: number): void {
   let value = 0;
-  for (let index = 0; index < 4; index++) value = value * 256 + (bytes[index] ?? 0);
-  let text = '';
-  for (let index = 0; index < 5; index++) {
-    text = (alphabet[value % 85] ?? '') + text;
+  for (let index = 0; index < 4; index++) value = value * 256 + (bytes[from + index] ?? 0);
+  for (let index = 4; index >= 0; index--) {
+    out[to + index] = alphabet[value % 85] ?? 0;
     value = Math.floor(value / 85);
   }
-  return text;
 }

@@ -1,8 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Edit, lineEdits, splitLines } from './line-diff.ts';
+import { countLines, type Edit, LineNumbers, lineEdits, splitLines } from './line-diff.ts';
 
 const linesOf = (text: string): readonly Buffer[] => splitLines(Buffer.from(text));
+
+function editsOf(before: readonly Buffer[], after: readonly Buffer[], stepsLeft?: number): readonly Edit[] {
+  const numbers = new LineNumbers();
+  return lineEdits(numbers.of(before), numbers.of(after), stepsLeft);
+}
 
 /** What comes of the old lines if the edits are done. */
 function edited(before: readonly Buffer[], after: readonly Buffer[], edits: readonly Edit[]): string {
@@ -43,7 +48,7 @@ describe('the lines that differ', () => {
     fc.assert(
       fc.property(text, text, (old, now) => {
         const [before, after] = [linesOf(old), linesOf(now)];
-        const edits = lineEdits(before, after);
+        const edits = editsOf(before, after);
         expect(edited(before, after, edits)).toBe(now);
         expect(cost(edits)).toBe(leastCost(before, after));
       }),
@@ -55,7 +60,7 @@ describe('the lines that differ', () => {
     fc.assert(
       fc.property(text, text, fc.integer({ min: 0, max: 60 }), (old, now, steps) => {
         const [before, after] = [linesOf(old), linesOf(now)];
-        expect(edited(before, after, lineEdits(before, after, steps))).toBe(now);
+        expect(edited(before, after, editsOf(before, after, steps))).toBe(now);
       }),
     );
   });
@@ -64,6 +69,17 @@ describe('the lines that differ', () => {
     const many = (name: string): readonly Buffer[] =>
       linesOf(Array.from({ length: 200_000 }, (_, index) => `${name}${index}\n`).join(''));
     const [before, after] = [many('a'), many('b')];
-    expect(cost(lineEdits(before, after))).toBe(400_000);
+    expect(cost(editsOf(before, after))).toBe(400_000);
   });
+});
+
+it.each([
+  ['', 0],
+  ['a', 1],
+  ['a\n', 1],
+  ['a\nb', 2],
+  ['\n\n\n', 3],
+  ['\n\n\n\n\n\n', 4],
+])('the lines of %j are counted as far as one above three', (content, count) => {
+  expect(countLines(Buffer.from(content), 3)).toBe(count);
 });

@@ -27,21 +27,36 @@ export function splitLines(text: Buffer): readonly Buffer[] {
   return lines;
 }
 
-export function lineEdits(
-  before: readonly Buffer[],
-  after: readonly Buffer[],
-  stepsLeft: number = mostSteps,
-): readonly Edit[] {
-  const numbers = new Map<string, number>();
-  const numbered = (lines: readonly Buffer[]): Int32Array =>
-    Int32Array.from(lines, (line) => {
+/** How many lines a text has, counted no further than one above `most`. */
+export function countLines(text: Buffer, most: number): number {
+  let count = 0;
+  for (let from = 0; from < text.length && count <= most; count++) {
+    const end = text.indexOf(newline, from);
+    from = end < 0 ? text.length : end + 1;
+  }
+  return count;
+}
+
+/** Gives equal lines of several texts equal numbers. */
+export class LineNumbers {
+  readonly #numbers = new Map<string, number>();
+
+  of(lines: readonly Buffer[]): Int32Array {
+    return Int32Array.from(lines, (line) => {
       const text = line.toString('latin1');
-      const number = numbers.get(text) ?? numbers.size;
-      numbers.set(text, number);
+      const number = this.#numbers.get(text) ?? this.#numbers.size;
+      this.#numbers.set(text, number);
       return number;
     });
-  return new Search(numbered(before), numbered(after), stepsLeft).run();
+  }
 }
+
+/** `before` and `after`: the numbers of the lines. */
+export const lineEdits = (
+  before: Int32Array,
+  after: Int32Array,
+  stepsLeft: number = mostSteps,
+): readonly Edit[] => new Search(before, after, stepsLeft).run();
 
 /** A stretch of both texts that is compared. */
 interface Box {

@@ -2,6 +2,7 @@
 
 import { setMaxListeners } from 'node:events';
 import { type FilePatch, filePatch, type PatchSide } from '../lib/git-patch.ts';
+import { Turns } from '../lib/turns.ts';
 import { isGitPath } from '../policy/protected-names.ts';
 import type { ChangeCalls, ChangeSide, WorkspaceChange, WorkspaceChanges } from './workspace-changes.ts';
 
@@ -9,11 +10,18 @@ export interface FileDiff extends FilePatch {
   readonly change: WorkspaceChange;
 }
 
-/** What is larger is not shown: both sides and the patch are in memory. */
-const mostShownBytes = 64 * 2 ** 20;
+/** What is larger is not shown: both sides of a file, the patch and what is fetched ahead are in memory. */
+const mostShownBytes = 8 * 2 ** 20;
 
 /** Small files are mostly waited for. */
 const fetchedAhead = 7;
+
+/** Both sides of a change: what its patch is made of. */
+interface Fetched {
+  readonly change: WorkspaceChange;
+  readonly before: PatchSide | undefined;
+  readonly after: PatchSide | undefined;
+}
 
 /** A folder, a pipe and the repository itself are no part of a patch. */
 export function isInPatch({ pathBytes, before, after }: WorkspaceChange): boolean {
@@ -27,7 +35,7 @@ export async function* diffChanges(
   { target, changes }: WorkspaceChanges,
   options: { readonly signal?: AbortSignal } = {},
 ): AsyncGenerator<FileDiff> {
-  const diffOf = async (change: WorkspaceChange): Promise<FileDiff> => {
+  const fetch = async (change: WorkspaceChange): Promise<Fetched> => {
     const [before, after] = await Promise.all([
       sideOf(change.before, async () => await calls.base(change.pathBytes, options)),
       sideOf(change.after, async () => {
@@ -36,28 +44,35 @@ export async function* diffChanges(
         return Buffer.concat(chunks);
       }),
     ]);
-    return { change, ...filePatch(change.pathBytes, before, after) };
+    return { change, before, after };
+  };
+  const turns = new Turns();
+  // One patch at a time, when it is wanted: several at once would be computed in one go, and no signal heard meanwhile.
+  const patchOf = async (waiting: Promise<Fetched>): Promise<FileDiff> => {
+    const { change, before, after } = await waiting;
+    await turns.listen();
+    options.signal?.throwIfAborted();
+    return { change, ...(await filePatch(change.pathBytes, before, after)) };
   };
   // Each request listens, and they are more than Node takes for a leak.
   if (options.signal !== undefined) setMaxListeners(0, options.signal);
-  const waiting: Promise<FileDiff>[] = [];
+  const waiting: Promise<Fetched>[] = [];
   try {
     for (const change of changes.filter(isInPatch)) {
-      const work = diffOf(change);
+      const work = fetch(change);
       // A failure is told when it is its turn.
       work.catch(() => {});
       waiting.push(work);
-      if (waiting.length > fetchedAhead) yield await next(waiting);
+      const first = waiting.length > fetchedAhead ? waiting.shift() : undefined;
+      if (first !== undefined) yield await patchOf(first);
     }
-    while (waiting.length > 0) yield await next(waiting);
+    for (let first = waiting.shift(); first !== undefined; first = waiting.shift())
+      yield await patchOf(first);
   } finally {
     // Nobody waits for the rest of them.
     await Promise.allSettled(waiting);
   }
 }
-
-const next = async (waiting: Promise<FileDiff>[]): Promise<FileDiff> =>
-  await (waiting.shift() as Promise<FileDiff>);
 
 async function sideOf(
   side: ChangeSide | undefined,

@@ -185,6 +185,26 @@ describe('a file with holes', () => {
   });
 });
 
+describe('a file of nothing but newlines', () => {
+  it('[N5] is named as too large for a patch by diff and apply, and other files are in the patch', async () => {
+    const { name, inside } = await copied();
+    await inside(`yes '' | head -c 60M > lines; yes '' | head -c 7M > fewer; echo more >> plain.txt`);
+    for (const verb of [
+      ['diff', name],
+      ['diff', '--stat', name],
+      ['apply', name, '--patch', '-'],
+    ]) {
+      const { code, stdout, stderr } = await sally(verb);
+      expect(code).toBe(0);
+      for (const file of ['lines', 'fewer']) expect(stderr).toContain(`${file} is too large for a patch`);
+      expect(stderr).not.toContain('plain.txt is');
+      expect(stdout).toContain(verb.includes('--stat') ? '+1 -0' : '+more');
+      expect(stdout.length).toBeLessThan(2000);
+    }
+    expect(await sally(['apply', name])).toMatchObject({ code: 0 });
+  });
+});
+
 describe('10,000 folders in each other', () => {
   it('end a diff with an error, and do not keep a sandbox from being removed', async () => {
     const { name, inside } = await copied();

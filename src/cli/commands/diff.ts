@@ -81,7 +81,7 @@ async function printStat(diffs: AsyncIterable<FileDiff>): Promise<void> {
   let [added, removed] = [0, 0];
   for await (const diff of diffs) {
     const lines = diff.isBinary ? 'binary' : `+${diff.added} -${diff.removed}`;
-    if (diff.change.after?.compared === false) sayTooLarge(diff.change);
+    if (!diff.isWhole) sayTooLarge(diff.change);
     rows.push([quoted('', diff.change.pathBytes), diff.change.change, lines]);
     added += diff.added;
     removed += diff.removed;
@@ -92,10 +92,10 @@ async function printStat(diffs: AsyncIterable<FileDiff>): Promise<void> {
 }
 
 async function printShown(diffs: AsyncIterable<FileDiff>): Promise<void> {
-  for await (const { bytes, isBinary, change } of diffs) {
+  for await (const { bytes, isBinary, isWhole, change } of diffs) {
     const text = isBinary ? binaryHead(bytes) : bytes.toString('utf8');
     for (const line of text.replace(/\n$/, '').split('\n')) print(coloured(shown(line)));
-    if (change.after?.compared === false) sayTooLarge(change);
+    if (!isWhole) sayTooLarge(change);
     else if (isBinary) print(`Binary file ${quoted('', change.pathBytes)} differs`);
   }
 }
