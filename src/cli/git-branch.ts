@@ -5,75 +5,133 @@
  * SECURITY: contents and names are hostile. No hook, filter, file system monitor or transport of the repository is run.
  */
 
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { rmSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type GitPlace, lineOf, mustGit, runGit } from '../agents/git/git-process.ts';
+import { formatSize } from '../lib/sizes.ts';
 import { SallyportError } from '../protocol/errors.ts';
 
 export interface BranchEntry {
   /** Relative to the folder. */
   readonly path: Buffer;
   /** Absent: it goes. */
-  readonly now?: { readonly mode: '100644' | '100755' | '120000'; readonly read: () => Promise<Buffer> };
+  readonly now?: {
+    readonly mode: '100644' | '100755' | '120000';
+    /** With its holes. */
+    readonly sizeBytes: number;
+    readonly content: () => AsyncIterable<Buffer> | Iterable<Buffer>;
+  };
   /** As it was copied in, by the repository's own hash; absent: not known. */
   readonly baseHash?: (algorithm: 'sha1' | 'sha256') => Promise<string>;
 }
 
 export interface MadeBranch {
   readonly branch: string;
-  readonly commit: string;
+  /** Absent: nothing was left for a commit, and no branch was made. */
+  readonly commit?: string;
   readonly written: readonly Buffer[];
   readonly leftOut: readonly { readonly path: Buffer; readonly why: string }[];
   /** Were different from HEAD already when they were copied, or HEAD moved on: the commit has that difference as well. */
   readonly otherThanHead: readonly Buffer[];
 }
 
+export interface BranchWish {
+  readonly branch: string;
+  readonly message: string;
+  readonly entries: readonly BranchEntry[];
+  readonly signal?: AbortSignal;
+  readonly limits?: CommitLimits;
+}
+
+export interface CommitLimits {
+  readonly fileBytes: number;
+  readonly totalBytes: number;
+}
+
+/** A hole costs whoever made it nothing, and is written out in a repository. */
+const usualLimits: CommitLimits = { fileBytes: 2 ** 30, totalBytes: 4 * 2 ** 30 };
+
 export async function makeBranch(
   folder: string,
   environment: Readonly<Record<string, string>>,
-  wish: { readonly branch: string; readonly message: string; readonly entries: readonly BranchEntry[] },
+  wish: BranchWish,
 ): Promise<MadeBranch> {
   const temporary = await mkdtemp(join(tmpdir(), 'sallyport-branch-'));
-  const git = { folder, environment: { ...environment, GIT_INDEX_FILE: join(temporary, 'index') } };
+  // Also where a second signal ends this process at once.
+  const removeAtExit = (): void => rmSync(temporary, { recursive: true, force: true });
+  process.once('exit', removeAtExit);
+  const own = { ...environment, GIT_INDEX_FILE: join(temporary, 'index') };
   try {
-    const head = await requireNewBranch(git, wish.branch);
-    const prefix = Buffer.from(lineOf(await mustGit(git, ['rev-parse', '--show-prefix'])), 'latin1');
-    await mustGit(git, ['read-tree', head]);
-    const tracked = await trackedPaths(git, prefix);
-    const { taken, leftOut } = await sorted(git, wish.entries, tracked);
-    const blobs = await writeBlobs(git, temporary, taken);
-    const news = taken.map(({ path, now }, index) =>
-      Buffer.concat([
-        Buffer.from(now === undefined ? `0 ${'0'.repeat(head.length)}\t` : `${now.mode} ${blobs[index]}\t`),
-        prefix,
-        path,
-        Buffer.from([0]),
-      ]),
-    );
-    await mustGit(git, ['update-index', '-z', '--index-info'], Buffer.concat(news));
-    const tree = lineOf(await mustGit(git, ['write-tree']));
-    const commit = lineOf(await mustGit(git, ['commit-tree', tree, '-p', head], Buffer.from(wish.message)));
-    // The empty old value says that there must be none: another one that came meanwhile stays.
-    await mustGit(git, ['update-ref', `refs/heads/${wish.branch}`, commit, '']);
-    const algorithm = head.length === 40 ? 'sha1' : 'sha256';
-    const otherThanHead: BranchEntry[] = [];
-    for (const entry of taken) {
-      const base = await entry.baseHash?.(algorithm);
-      const atHead = tracked.get(entry.path.toString('latin1'))?.hash;
-      if (base !== undefined && base !== atHead) otherThanHead.push(entry);
-    }
-    const paths = (entries: readonly BranchEntry[]): readonly Buffer[] => entries.map(({ path }) => path);
-    return {
-      branch: wish.branch,
-      commit,
-      written: paths(taken),
-      leftOut,
-      otherThanHead: paths(otherThanHead),
-    };
+    return await makeBranchWith({ folder, environment: own, signal: wish.signal }, temporary, wish);
   } finally {
     await rm(temporary, { recursive: true, force: true });
+    process.off('exit', removeAtExit);
   }
+}
+
+async function makeBranchWith(git: GitPlace, temporary: string, wish: BranchWish): Promise<MadeBranch> {
+  const { branch, message, entries, limits = usualLimits } = wish;
+  const head = await requireNewBranch(git, branch);
+  const prefix = Buffer.from(lineOf(await mustGit(git, ['rev-parse', '--show-prefix'])), 'latin1');
+  await mustGit(git, ['read-tree', head]);
+  const tracked = await trackedPaths(git, prefix);
+  const wanted = await sorted(git, entries, tracked);
+  const { taken, tooLarge } = withinLimits(wanted.taken, limits);
+  const leftOut = [...wanted.leftOut, ...tooLarge];
+  if (taken.length === 0) return { branch, written: [], leftOut, otherThanHead: [] };
+  const blobs = await writeBlobs(git, temporary, taken);
+  const news = taken.map(({ path, now }, index) =>
+    Buffer.concat([
+      Buffer.from(now === undefined ? `0 ${'0'.repeat(head.length)}\t` : `${now.mode} ${blobs[index]}\t`),
+      prefix,
+      path,
+      Buffer.from([0]),
+    ]),
+  );
+  await mustGit(git, ['update-index', '-z', '--index-info'], Buffer.concat(news));
+  const tree = lineOf(await mustGit(git, ['write-tree']));
+  const commit = lineOf(await mustGit(git, ['commit-tree', tree, '-p', head], Buffer.from(message)));
+  const otherThanHead = await differingFromHead(taken, tracked, head.length === 40 ? 'sha1' : 'sha256');
+  wish.signal?.throwIfAborted();
+  // The empty old value says that there must be none: another one that came meanwhile stays. No signal ends this: a branch
+  // that was made is not reported as cancelled.
+  await mustGit({ ...git, signal: undefined }, ['update-ref', `refs/heads/${branch}`, commit, '']);
+  return { branch, commit, written: taken.map(({ path }) => path), leftOut, otherThanHead };
+}
+
+async function differingFromHead(
+  taken: readonly BranchEntry[],
+  tracked: ReadonlyMap<string, Tracked>,
+  algorithm: 'sha1' | 'sha256',
+): Promise<readonly Buffer[]> {
+  const paths: Buffer[] = [];
+  for (const { path, baseHash } of taken) {
+    const base = await baseHash?.(algorithm);
+    if (base !== undefined && base !== tracked.get(path.toString('latin1'))?.hash) paths.push(path);
+  }
+  return paths;
+}
+
+/** SECURITY: sizes are chosen inside. Each file is written out as a whole, to a temporary folder and to the repository. */
+function withinLimits(
+  entries: readonly BranchEntry[],
+  { fileBytes, totalBytes }: CommitLimits,
+): { readonly taken: readonly BranchEntry[]; readonly tooLarge: MadeBranch['leftOut'] } {
+  const tooLarge: { readonly path: Buffer; readonly why: string }[] = [];
+  let total = 0;
+  const taken = entries.filter(({ path, now }) => {
+    const bytes = now?.sizeBytes ?? 0;
+    const what = bytes > fileBytes ? 'it' : total + bytes > totalBytes ? 'with it the commit' : undefined;
+    if (what === undefined) total += bytes;
+    else {
+      const most = formatSize(what === 'it' ? fileBytes : totalBytes);
+      tooLarge.push({ path, why: `${what} has more than ${most}; \`sally cp\` copies it out` });
+    }
+    return what === undefined;
+  });
+  return { taken, tooLarge };
 }
 
 /** The commit of HEAD, if a branch of this name can be made. */
@@ -148,22 +206,36 @@ async function sorted(
   return { taken, leftOut };
 }
 
+/** What waits in the temporary folder until git takes it, but for one file that has more. */
+const waiting = { bytes: 64 * 2 ** 20, files: 1000 };
+
 /** Their hashes, in the order of the entries. */
 async function writeBlobs(
   git: GitPlace,
   temporary: string,
   entries: readonly BranchEntry[],
 ): Promise<readonly string[]> {
-  const paths: string[] = [];
-  for (const [index, { now }] of entries.entries()) {
-    const path = join(temporary, `blob-${index}`);
-    await writeFile(path, (await now?.read()) ?? '', { mode: 0o600, flag: 'wx' });
-    paths.push(path);
+  const { signal } = git;
+  const hashes: string[] = [];
+  const folder = join(temporary, 'blobs');
+  for (let next = 0; next < entries.length; ) {
+    await mkdir(folder);
+    const paths: string[] = [];
+    for (
+      let bytes = 0;
+      next < entries.length && bytes < waiting.bytes && paths.length < waiting.files;
+      next++
+    ) {
+      const now = entries[next]?.now;
+      const path = join(folder, String(next));
+      await writeFile(path, now?.content() ?? '', { mode: 0o600, flag: 'wx', signal });
+      paths.push(path);
+      bytes += now?.sizeBytes ?? 0;
+    }
+    const hash = ['hash-object', '-w', '--no-filters', '--stdin-paths'];
+    const hashed = lineOf(await mustGit(git, hash, Buffer.from(`${paths.join('\n')}\n`)));
+    for (const line of hashed.split('\n')) hashes.push(line);
+    await rm(folder, { recursive: true });
   }
-  const hashed = await mustGit(
-    git,
-    ['hash-object', '-w', '--no-filters', '--stdin-paths'],
-    Buffer.from(`${paths.join('\n')}\n`),
-  );
-  return hashed.toString('latin1').trim().split('\n');
+  return hashes;
 }

@@ -13,10 +13,11 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { makeBox, newFolder, sally, startSally } from '../support/cli.ts';
 import { daemonBetween } from '../support/daemon-between.ts';
 import { commandExists, requirement } from '../support/requires.ts';
+import { until } from '../support/until.ts';
 
 interface Copied {
   readonly name: string;
@@ -566,5 +567,37 @@ echo out > ignored`);
     expect((await sally(['apply', name, '--as-branch', 'a..b'], { env })).stderr).toContain(
       'no name for a branch',
     );
+  });
+
+  it.each([
+    ['the first signal, which ends git as well', 'exec tail -f /dev/null', ['SIGINT'], 130],
+    [
+      'the second one, where git does not obey',
+      'trap "" TERM; exec tail -f /dev/null',
+      ['SIGINT', 'SIGTERM'],
+      143,
+    ],
+  ] as const)('leaves no file and no branch behind at %s', async (_when, waits, signals, code) => {
+    const { name, inside, home, folder } = await repository();
+    await inside('echo in > plain.txt');
+    const own = await newFolder('own');
+    const [bin, temporary, pid] = [join(own, 'bin'), join(own, 'tmp'), join(own, 'pid')];
+    await Promise.all([mkdir(bin), mkdir(temporary)]);
+    const path = process.env['PATH'] ?? '';
+    const script = `#!/bin/sh
+case "$*" in *hash-object*) echo $$ > ${pid}.new; mv ${pid}.new ${pid}; ${waits};; esac
+PATH=${path} exec git "$@"
+`;
+    await writeFile(join(bin, 'git'), script, { mode: 0o755 });
+    const env = { HOME: home, PATH: `${bin}:${path}`, TMPDIR: temporary };
+    const applying = startSally(['apply', name, '--as-branch', 'from-box'], { env });
+    await until(async () => existsSync(pid));
+    const waiting = await readFile(pid, 'utf8');
+    onTestFinished(() => void spawnSync('kill', ['-KILL', waiting.trim()]));
+    expect(await readdir(temporary)).toEqual([expect.stringContaining('sallyport-branch-')]);
+    for (const signal of signals) applying.child.kill(signal);
+    expect(await applying.result).toMatchObject({ code });
+    expect(await readdir(temporary)).toEqual([]);
+    expect(git(folder, 'branch', '--list', 'from-box')).toBe('');
   });
 });

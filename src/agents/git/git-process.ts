@@ -72,8 +72,10 @@ export async function runGit(
       : spawn('git', all, { env, stdio: 'pipe', ...signal });
   const ended = new Promise<number>((resolve, reject) => {
     child.once('error', (cause) => {
-      if (place.signal?.aborted === true) reject(new SallyportError('cancelled', 'git was ended', { cause }));
-      else reject(new SallyportError('git_failed', `git could not be started: ${cause.message}`, { cause }));
+      if (child.pid === undefined)
+        reject(new SallyportError('git_failed', `git could not be started: ${cause.message}`, { cause }));
+      // Until it has ended it may write to what its caller is about to remove.
+      else child.once('exit', () => reject(new SallyportError('cancelled', 'git was ended', { cause })));
     });
     child.once('close', (code) => resolve(code ?? -1));
   });

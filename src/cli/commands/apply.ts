@@ -180,27 +180,17 @@ async function asBranch(
 ): Promise<number> {
   const found = await withoutProtected(await calls.list({ signal }), options);
   const entries = found.changes
-    .filter((change) => isInPatch(change) && isInCommit(change))
+    .filter(isInPatch)
     .map((change) => entryOf(calls, found.target, change, signal));
   if (entries.length === 0) {
     note(`nothing changed in ${name} that a commit could hold; no branch was made`);
     return exitCode.ok;
   }
   const message = `Changes of sandbox ${name}\n`;
-  const made = await makeBranch(found.source, gitEnvironment(), { branch, message, entries });
+  const made = await makeBranch(found.source, gitEnvironment(), { branch, message, entries, signal });
   if (options.json === true) printJson(branchJson(made));
   else printBranch(made, found.source);
   return exitCode.ok;
-}
-
-/** Each file of a commit is in memory as a whole; one with holes may have any size. */
-const mostCommittedBytes = 2 ** 30;
-
-function isInCommit({ pathBytes, after }: WorkspaceChange): boolean {
-  const isSmall = (after?.size ?? 0) <= mostCommittedBytes && after?.compared !== false;
-  if (!isSmall)
-    note(`left out ${shownPath(pathBytes)}: it is too large for a commit; \`sally cp\` copies it out`);
-  return isSmall;
 }
 
 function entryOf(
@@ -228,15 +218,16 @@ function nowOf(
   signal: AbortSignal,
 ): BranchEntry['now'] | undefined {
   const after: ChangeSide | undefined = change.after;
-  if (after?.kind === 'symlink')
-    return { mode: '120000', read: async () => after.linkTarget ?? Buffer.alloc(0) };
+  if (after?.kind === 'symlink') {
+    const { linkTarget = Buffer.alloc(0) } = after;
+    return { mode: '120000', sizeBytes: linkTarget.length, content: () => [linkTarget] };
+  }
   if (after?.kind !== 'file') return undefined;
-  const read = async (): Promise<Buffer> => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of calls.inside(target, change, { signal })) chunks.push(chunk);
-    return Buffer.concat(chunks);
+  return {
+    mode: ((after.mode ?? 0) & 0o100) === 0 ? '100644' : '100755',
+    sizeBytes: after.size ?? 0,
+    content: () => calls.inside(target, change, { signal }),
   };
-  return { mode: ((after.mode ?? 0) & 0o100) === 0 ? '100644' : '100755', read };
 }
 
 const shownPath = (path: Buffer): string => printable(path.toString('utf8'));
@@ -258,11 +249,13 @@ function branchJson({
 }
 
 function printBranch({ branch, commit, written, leftOut, otherThanHead }: MadeBranch, folder: string): void {
-  print(branch);
+  if (commit !== undefined) print(branch);
   for (const { path, why } of leftOut) note(`left out ${shownPath(path)}: ${why}`);
   for (const path of otherThanHead)
     note(`${shownPath(path)} differed from HEAD before the sandbox changed it; the commit has that as well`);
   note(
-    `${written.length} changes in commit ${commit.slice(0, 10)}; the work tree of ${printable(folder)} was not touched`,
+    commit === undefined
+      ? 'nothing is left that a commit could hold; no branch was made'
+      : `${written.length} changes in commit ${commit.slice(0, 10)}; the work tree of ${printable(folder)} was not touched`,
   );
 }

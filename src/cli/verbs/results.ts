@@ -69,7 +69,7 @@ A path that was changed on both sides is a conflict. With a conflict nothing at 
 ${examples('sally apply', 'sally apply web --dry-run', 'sally apply web --as-branch from-web', 'sally apply web --patch web.patch')}`,
     )
     .action((of, options) =>
-      act(options, async () => {
+      act({ ...options, cleansUp: true }, async () => {
         const { applyCommand } = await import('../commands/apply.ts');
         return await applyCommand(of, options, context);
       }),
