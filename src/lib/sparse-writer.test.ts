@@ -44,3 +44,17 @@ it('[N5] leaves holes of any length where it is told of them, also at the end', 
   expect(size).toBe(2 ** 41 + 2 * data.length);
   expect(blocks * 512).toBeLessThan(1_000_000);
 });
+
+it('knows where it wrote data', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'sallyport-sparse-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const fd = openSync(join(folder, 'file'), 'wx');
+  onTestFinished(() => closeSync(fd));
+  const writer = new SparseWriter(fd);
+  for (const piece of [{ holeBytes: 10 }, data, data, zeros, data, { holeBytes: 5 }, Buffer.alloc(0)])
+    await writer.write(piece);
+  expect(writer.data).toEqual([
+    { from: 10, until: 10_010 },
+    { from: 110_010, until: 115_010 },
+  ]);
+});

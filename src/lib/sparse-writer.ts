@@ -12,8 +12,15 @@ const writeAsync = promisify(write);
 const smallestHoleBytes = 4096;
 const zeros = Buffer.alloc(64 * 1024);
 
+/** Bytes `from` to `until` of a file; the end is exclusive. */
+export interface Extent {
+  readonly from: number;
+  readonly until: number;
+}
+
 export class SparseWriter {
   readonly #fd: number;
+  readonly #data: Extent[] = [];
   #at = 0;
   #endsInHole = false;
 
@@ -34,11 +41,20 @@ export class SparseWriter {
       this.#at += chunk.length;
       return;
     }
+    const last = this.#data.at(-1);
+    const from = last?.until === this.#at ? last.from : this.#at;
     for (let done = 0; done < chunk.length; ) {
       const { bytesWritten } = await writeAsync(this.#fd, chunk, done, chunk.length - done, this.#at);
       done += bytesWritten;
       this.#at += bytesWritten;
     }
+    if (last?.from === from) this.#data.pop();
+    this.#data.push({ from, until: this.#at });
+  }
+
+  /** Where the file has data, from its beginning to its end; the rest of it is holes. */
+  get data(): readonly Extent[] {
+    return this.#data;
   }
 
   /** Gives the file its size, where it ends in a hole. */

@@ -1,8 +1,11 @@
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, open, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { asRoot, when } from '../../test/support/selection.ts';
+import { ContentHash, type Hole, isHole, type Piece } from '../lib/content-hash.ts';
 import { applyChanges } from './apply-changes.ts';
 import { stagingPrefix } from './staging-folder.ts';
 import type { ChangeCalls, WorkspaceChange } from './workspace-changes.ts';
@@ -92,5 +95,97 @@ describe('[N5] changes that are brought to a folder to which somebody else write
     expect((await readdir(outside)).sort()).toEqual(['0', 'kept']);
     expect(await readdir(abandoned)).toEqual(['folder']);
     expect((await readdir(root)).sort()).toEqual([`${stagingPrefix}${2 ** 30}-x`, 'a']);
+  });
+});
+
+const TiB = 2 ** 40;
+const end = Buffer.from('end');
+
+function fileOf(path: string, pieces: readonly Piece[], mode = 0o644): WorkspaceChange {
+  const hash = new ContentHash();
+  let size = 0;
+  for (const piece of pieces) {
+    hash.update(piece);
+    size += isHole(piece) ? piece.holeBytes : piece.length;
+  }
+  return {
+    path,
+    pathBytes: Buffer.from(path),
+    change: 'added',
+    after: { kind: 'file', mode, size, sha256: hash.digest() },
+  };
+}
+
+/** What comes of them is given as it is, whatever was said of it. */
+function callsOf(
+  root: string,
+  files: readonly (readonly [WorkspaceChange, readonly Piece[]])[],
+): ChangeCalls {
+  const pieces = new Map(files);
+  const calls: Pick<ChangeCalls, 'list' | 'contents' | 'broughtBack'> = {
+    list: async () => ({ source: root, target: '/workspace', changes: files.map(([change]) => change) }),
+    contents: async function* (_target, wanted) {
+      for (const change of wanted) {
+        const own = pieces.get(change) ?? [];
+        yield {
+          change,
+          chunks: (async function* () {
+            yield* own as readonly (Buffer | Hole)[];
+          })(),
+        };
+      }
+    },
+    broughtBack: async () => {},
+  };
+  return calls as ChangeCalls;
+}
+
+function mountTmpfs(at: string, size: string): void {
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', at]);
+  onTestFinished(() => void execFileSync('umount', [at]));
+}
+
+when(asRoot).describe('[N5] a change below another file system that is mounted in the folder', () => {
+  it('is copied there with its holes, while others have their turn', async () => {
+    const { root } = await folders();
+    const below = join(root, 'mounted');
+    await mkdir(below);
+    mountTmpfs(below, '64m');
+    const pieces = [Buffer.alloc(16 * 2 ** 20, 'x'), { holeBytes: TiB }, end, { holeBytes: TiB }];
+    let [isDone, wasSeen] = [false, false];
+    const look = async (): Promise<void> => {
+      while (!isDone) {
+        wasSeen ||= (await readdir(below)).some((name) => name.startsWith(stagingPrefix));
+        await new Promise(setImmediate);
+      }
+    };
+    const looking = look();
+    const calls = callsOf(root, [[fileOf('mounted/huge', pieces, 0o755), pieces]]);
+    const { applied } = await applyChanges(calls).finally(async () => {
+      isDone = true;
+      await looking;
+    });
+    expect(applied).toBe(true);
+    expect(wasSeen).toBe(true);
+    expect(await readdir(below)).toEqual(['huge']);
+    const file = await open(join(below, 'huge'));
+    onTestFinished(() => file.close());
+    const { size, blocks, mode } = await file.stat();
+    expect(size).toBe(2 * TiB + 16 * 2 ** 20 + end.length);
+    expect(blocks * 512).toBeLessThan(17 * 2 ** 20);
+    expect(mode & 0o7777).toBe(0o755 & ~process.umask());
+    const { buffer } = await file.read(Buffer.alloc(5), 0, 5, 16 * 2 ** 20 + TiB - 1);
+    expect(buffer.toString()).toBe('\0end\0');
+  });
+
+  it('leaves no part of itself where it has no room', async () => {
+    const { root } = await folders();
+    const below = join(root, 'mounted');
+    await mkdir(below);
+    mountTmpfs(below, '4m');
+    const pieces = [Buffer.alloc(8 * 2 ** 20, 'x')];
+    const applying = applyChanges(callsOf(root, [[fileOf('mounted/large', pieces), pieces]]));
+    await expect(applying).rejects.toMatchObject({ code: 'apply_failed' });
+    expect(await readdir(below)).toEqual([]);
   });
 });

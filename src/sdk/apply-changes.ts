@@ -15,16 +15,16 @@ import {
   fchownSync,
   fstatSync,
   openSync,
-  readSync,
+  read,
   renameSync,
   rmdirSync,
   symlinkSync,
   unlinkSync,
-  writeSync,
 } from 'node:fs';
 import { realpath } from 'node:fs/promises';
+import { promisify } from 'node:util';
 import type { Piece } from '../lib/content-hash.ts';
-import { SparseWriter } from '../lib/sparse-writer.ts';
+import { type Extent, SparseWriter } from '../lib/sparse-writer.ts';
 import { Turns } from '../lib/turns.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import { type ApplyRules, type Conflict, type LeftOut, planApply, type Step } from './apply-plan.ts';
@@ -83,6 +83,13 @@ export async function applyChanges(calls: ChangeCalls, options: ApplyOptions = {
   }
 }
 
+/** What waits to be renamed into place. */
+interface Staged {
+  readonly staging: StagingFolder;
+  /** Where the file of a step has data. */
+  readonly data: ReadonlyMap<Step, readonly Extent[]>;
+}
+
 type Fetch = (changes: readonly WorkspaceChange[]) => ReturnType<ChangeCalls['contents']>;
 
 async function written(
@@ -96,8 +103,8 @@ async function written(
   try {
     StagingFolder.removeAbandoned(folder.root);
     staging = StagingFolder.make(folder.root);
-    await stage(staging, steps, fetch, signal);
-    await putAllInPlace(folder, steps, staging, () => {
+    const data = await stage(staging, steps, fetch, signal);
+    await putAllInPlace(folder, steps, { staging, data }, () => {
       requireWanted(signal);
       onWriting();
     });
@@ -111,7 +118,7 @@ async function written(
 async function putAllInPlace(
   folder: HostFolder,
   steps: readonly Step[],
-  staging: StagingFolder,
+  { staging, data }: Staged,
   begin: () => void,
 ): Promise<void> {
   const turns = new Turns();
@@ -130,7 +137,7 @@ async function putAllInPlace(
   folder.forget();
   for (const step of steps.filter(isFolder)) folder.provideParent(below(step.change.pathBytes));
   for (const [index, step] of steps.entries()) {
-    putInPlace(folder, step, staging.at(index));
+    await putInPlace(folder, step, { at: staging.at(index), data: data.get(step) ?? [] });
     await turns.take();
   }
 }
@@ -151,7 +158,8 @@ async function stage(
   steps: readonly Step[],
   fetch: Fetch,
   signal: AbortSignal | undefined,
-): Promise<void> {
+): Promise<Staged['data']> {
+  const data = new Map<Step, readonly Extent[]>();
   const files = new Map<WorkspaceChange, { readonly at: Buffer; readonly step: Step }>();
   for (const [index, step] of steps.entries()) {
     const { after } = step.change;
@@ -162,12 +170,13 @@ async function stage(
   try {
     for await (const { change, chunks } of fetch([...files.keys()])) {
       const file = files.get(change);
-      if (file !== undefined) await stageFile(file.at, file.step, chunks);
+      if (file !== undefined) data.set(file.step, await stageFile(file.at, file.step, chunks));
     }
   } catch (error) {
     if (signal?.aborted !== true) throw error;
   }
   requireWanted(signal);
+  return data;
 }
 
 function requireWanted(signal: AbortSignal | undefined): void {
@@ -175,23 +184,26 @@ function requireWanted(signal: AbortSignal | undefined): void {
     throw new SallyportError('cancelled', 'it was cancelled, and nothing was written');
 }
 
+const readAsync = promisify(read);
 const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
 
+/** Where it has data. */
 async function stageFile(
   at: Buffer,
   { change, host }: Step,
   chunks: AsyncIterable<Piece> | Iterable<Piece>,
-): Promise<void> {
+): Promise<readonly Extent[]> {
   const isRunnable = ((change.after?.mode ?? 0) & 0o100) !== 0;
   const fd = openSync(at, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, isRunnable ? 0o755 : 0o644);
   try {
     const writer = new SparseWriter(fd);
     for await (const chunk of chunks) await writer.write(chunk);
     writer.end();
-    if (host.kind !== 'file') return;
+    if (host.kind !== 'file') return writer.data;
     // What is replaced keeps its owner and its mode, but for the right to run it.
     if (process.getuid?.() === 0) fchownSync(fd, host.uid, host.gid);
     fchmodSync(fd, isRunnable ? host.mode | ((host.mode & 0o444) >> 2) : host.mode & ~0o111);
+    return writer.data;
   } finally {
     closeSync(fd);
   }
@@ -221,35 +233,63 @@ function removeOne(folder: HostFolder, { change, host }: Step): void {
 
 const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException).code;
 
-function putInPlace(folder: HostFolder, step: Step, staged: Buffer): void {
+interface StagedFile {
+  readonly at: Buffer;
+  readonly data: readonly Extent[];
+}
+
+async function putInPlace(folder: HostFolder, step: Step, staged: StagedFile): Promise<void> {
   const { change, host } = step;
   if (change.after === undefined || isFolder(step)) return;
   const parent = folder.provideParent(change.pathBytes);
   const at = parent.child(nameOf(change.pathBytes));
-  requireUnchanged(at, { change, host: isRemoval(step) ? { kind: 'absent' } : host });
+  const expected: Step = { change, host: isRemoval(step) ? { kind: 'absent' } : host };
+  requireUnchanged(at, expected);
   try {
-    renameSync(staged, at);
+    renameSync(staged.at, at);
+    return;
   } catch (error) {
     if (codeOf(error) !== 'EXDEV' || change.after?.kind !== 'file') throw error;
-    // A folder of another file system is mounted here.
-    const beside = parent.child(stagingName());
-    copyFile(staged, beside);
+  }
+  // A folder of another file system is mounted here.
+  const beside = parent.child(stagingName());
+  try {
+    await copyFile(staged, beside);
+    requireUnchanged(at, expected);
     renameSync(beside, at);
+  } catch (error) {
+    quietlyUnlink(beside);
+    throw error;
+  }
+}
+
+/** A copy that is not whole: what keeps it from being removed is not why it failed. */
+function quietlyUnlink(path: Buffer): void {
+  try {
+    unlinkSync(path);
+  } catch {
+    // It was not made, or is gone.
   }
 }
 
 const copiedAtOnce = 1024 * 1024;
 
-/** With its mode and owner. No link is followed, neither at the one nor at the other. */
-function copyFile(from: Buffer, to: Buffer): void {
-  const source = openSync(from, O_RDONLY | O_NOFOLLOW);
+/** With its mode, owner and holes, which cost no time. No link is followed, neither at the one nor at the other. */
+async function copyFile({ at, data }: StagedFile, to: Buffer): Promise<void> {
+  const source = openSync(at, O_RDONLY | O_NOFOLLOW);
   try {
-    const { mode, uid, gid } = fstatSync(source);
+    const { mode, uid, gid, size } = fstatSync(source);
     const copy = openSync(to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
     try {
-      const chunk = Buffer.allocUnsafe(copiedAtOnce);
-      for (let read = readSync(source, chunk); read > 0; read = readSync(source, chunk))
-        for (let done = 0; done < read; ) done += writeSync(copy, chunk, done, read - done);
+      const writer = new SparseWriter(copy);
+      let done = 0;
+      for (const { from, until } of data) {
+        await writer.write({ holeBytes: from - done });
+        for await (const chunk of readRange(source, from, until)) await writer.write(chunk);
+        done = until;
+      }
+      await writer.write({ holeBytes: size - done });
+      writer.end();
       if (process.getuid?.() === 0) fchownSync(copy, uid, gid);
       fchmodSync(copy, mode & 0o777);
     } finally {
@@ -257,6 +297,16 @@ function copyFile(from: Buffer, to: Buffer): void {
     }
   } finally {
     closeSync(source);
+  }
+}
+
+async function* readRange(fd: number, from: number, until: number): AsyncGenerator<Buffer> {
+  const chunk = Buffer.allocUnsafe(Math.min(copiedAtOnce, until - from));
+  for (let at = from; at < until; ) {
+    const { bytesRead } = await readAsync(fd, chunk, 0, Math.min(chunk.length, until - at), at);
+    if (bytesRead === 0) throw new Error('what was fetched has become shorter');
+    yield chunk.subarray(0, bytesRead);
+    at += bytesRead;
   }
 }
 
