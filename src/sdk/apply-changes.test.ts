@@ -1,6 +1,18 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, open, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import {
+  mkdir,
+  mkdtemp,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  symlink,
+  truncate,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -187,5 +199,54 @@ when(asRoot).describe('[N5] a change below another file system that is mounted i
     const applying = applyChanges(callsOf(root, [[fileOf('mounted/large', pieces), pieces]]));
     await expect(applying).rejects.toMatchObject({ code: 'apply_failed' });
     expect(await readdir(below)).toEqual([]);
+  });
+});
+
+describe('[N5] a file with holes that is here already', () => {
+  const holes: readonly Piece[] = [{ holeBytes: TiB }, end];
+  const changed = (pieces: readonly Piece[]): WorkspaceChange => ({
+    ...fileOf('sparse', pieces),
+    change: 'changed',
+    before: fileOf('sparse', [{ holeBytes: TiB }, Buffer.from('old')]).after ?? { kind: 'unknown' },
+  });
+
+  it('is not read through its holes: it is in conflict, and overwritten by force', async () => {
+    const { root } = await folders();
+    const at = join(root, 'sparse');
+    await writeFile(at, '');
+    await truncate(at, TiB + end.length);
+    const calls = callsOf(root, [[changed(holes), holes]]);
+    const { applied, conflicts } = await applyChanges(calls);
+    expect(applied).toBe(false);
+    expect(conflicts).toEqual([
+      {
+        path: 'sparse',
+        host: 'has more than 16 GiB of holes and was not compared',
+        inside: 'changed',
+        isHard: false,
+      },
+    ]);
+    expect(await applyChanges(calls, { force: true })).toMatchObject({ applied: true, conflicts: [] });
+    const { size, blocks } = await stat(at);
+    expect(size).toBe(TiB + end.length);
+    expect(blocks).toBeGreaterThan(0);
+  });
+
+  it('is compared where it has fewer, and not at all where its size says that it differs', async () => {
+    const { root } = await folders();
+    const few: readonly Piece[] = [{ holeBytes: 2 ** 26 }, end];
+    await writeFile(join(root, 'few'), '');
+    await truncate(join(root, 'few'), 2 ** 26);
+    await writeFile(join(root, 'few'), end, { flag: 'a' });
+    await writeFile(join(root, 'other'), '');
+    await truncate(join(root, 'other'), TiB);
+    const other = [Buffer.from('x')];
+    const files = [
+      [fileOf('few', few), few],
+      [fileOf('other', other), other],
+    ] as const;
+    const { same, conflicts } = await applyChanges(callsOf(root, files));
+    expect(same.map(({ path }) => path)).toEqual(['few']);
+    expect(conflicts).toMatchObject([{ path: 'other', host: 'added a file' }]);
   });
 });

@@ -6,7 +6,7 @@
 import { Turns } from '../lib/turns.ts';
 import { isProtectedPath } from '../policy/protected-names.ts';
 import { gitDirectoryParts } from './git-directories.ts';
-import type { HostFolder, HostState } from './host-folder.ts';
+import { type ComparedFiles, type HostFolder, type HostState, mostHoleBytes } from './host-folder.ts';
 import { stagingPrefix } from './staging-folder.ts';
 import type { ChangeSide, WorkspaceChange } from './workspace-changes.ts';
 import { leavesTree } from './write-tree.ts';
@@ -71,7 +71,7 @@ export async function planApply(
       leftOut.push({ path: change.path, ...left });
       continue;
     }
-    const found = await folder.look(change.pathBytes, change.before?.sha256);
+    const found = await folder.look(change.pathBytes, filesOf(change));
     // What is in its way becomes a folder before.
     const isCleared = found.kind === 'blocked' && folders.has(found.at.toString('latin1'));
     const host: HostState = isCleared ? { kind: 'absent' } : found;
@@ -82,6 +82,11 @@ export async function planApply(
     } else conflicts.push(conflictOf(change, host));
   }
   return withoutFullFolders(folder, { steps, same, leftOut, conflicts });
+}
+
+function filesOf({ before, after }: WorkspaceChange): ComparedFiles {
+  const files = [before, after].filter((side) => side?.kind === 'file');
+  return { sizes: files.map((side) => side?.size ?? 0), sha256: before?.sha256 };
 }
 
 function whyLeftOut(
@@ -117,7 +122,8 @@ export function isAs(side: ChangeSide | undefined, host: HostState): boolean {
   if (side === undefined) return host.kind === 'absent';
   if (side.kind === 'file' && host.kind === 'file')
     return (
-      (side.sha256 === host.sha256 || (side.sha256 !== undefined && side.sha256 === host.plainSha256)) &&
+      side.sha256 !== undefined &&
+      (side.sha256 === host.sha256 || side.sha256 === host.plainSha256) &&
       ((side.mode ?? 0) & ownerMayRun) === (host.mode & ownerMayRun)
     );
   if (side.kind === 'symlink' && host.kind === 'symlink')
@@ -186,6 +192,8 @@ function whatHostDid(before: ChangeSide | undefined, host: HostState): string {
     case 'blocked':
       return `${JSON.stringify(host.at.toString('utf8'))} is a link, or no folder`;
     default:
+      if (host.kind === 'file' && host.hasManyHoles === true)
+        return `has more than ${mostHoleBytes / 2 ** 30} GiB of holes and was not compared`;
       return before === undefined ? `added ${nouns[host.kind]}` : becameOrChanged(before, host.kind);
   }
 }

@@ -35,7 +35,10 @@ export type HostState =
   | {
       readonly kind: 'file';
       readonly mode: number;
-      readonly sha256: string;
+      /** Absent: its size says that it is none of those with which it is compared, or it has too many holes. */
+      readonly sha256?: string;
+      /** It would take minutes to read them: Node cannot ask the system where they are. */
+      readonly hasManyHoles?: true;
       /** Of a file with holes that is compared with one that was hashed before holes counted. */
       readonly plainSha256?: string;
       readonly uid: number;
@@ -47,6 +50,16 @@ export type HostState =
   | { readonly kind: 'other' }
   /** What is above it is a link, or no folder. */
   | { readonly kind: 'blocked'; readonly at: Buffer };
+
+/** The files with one of which a file may be equal. */
+export interface ComparedFiles {
+  readonly sizes: readonly number[];
+  /** The hash of one of them, which may be of before holes counted. */
+  readonly sha256?: string | undefined;
+}
+
+/** What has more of them is not read. */
+export const mostHoleBytes = 16 * 2 ** 30;
 
 type Parent =
   | { readonly kind: 'open'; readonly folder: OpenFolder }
@@ -92,10 +105,10 @@ export class HostFolder {
     if (last !== undefined) this.#leave(last.folder);
   }
 
-  /** What is there, with the hash of a file. `known`: the hash with which it is compared. */
-  async look(path: Buffer, known?: string): Promise<HostState> {
+  /** What is there, with the hash of a file where it may be one of those with which it is compared. */
+  async look(path: Buffer, compared: ComparedFiles = { sizes: [] }): Promise<HostState> {
     const parent = this.#parent(path, 'look');
-    return parent.kind === 'open' ? await stateAt(parent.folder.child(nameOf(path)), known) : parent;
+    return parent.kind === 'open' ? await stateAt(parent.folder.child(nameOf(path)), compared) : parent;
   }
 
   /** Whether it is still what it was, and reached by the same folders; `cleared` says of what is in its way that it goes. */
@@ -193,37 +206,48 @@ const stampOf = ({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string =>
 const factsAt = (path: Buffer): BigIntStats | undefined =>
   lstatSync(path, { bigint: true, throwIfNoEntry: false });
 
-async function stateAt(path: Buffer, known: string | undefined): Promise<HostState> {
+async function stateAt(path: Buffer, compared: ComparedFiles): Promise<HostState> {
   const facts = factsAt(path);
   if (facts === undefined) return { kind: 'absent' };
   if (facts.isDirectory()) return { kind: 'directory' };
   if (facts.isSymbolicLink())
     return { kind: 'symlink', linkTarget: readlinkSync(path, { encoding: 'buffer' }), stamp: stampOf(facts) };
-  return facts.isFile() ? await fileState(path, known) : { kind: 'other' };
+  return facts.isFile() ? await fileState(path, compared) : { kind: 'other' };
 }
 
 const chunkBytes = 256 * 1024;
 
-async function fileState(path: Buffer, known: string | undefined): Promise<HostState> {
+async function fileState(path: Buffer, compared: ComparedFiles): Promise<HostState> {
   // What was a file a moment ago may be a link or a pipe by now.
   const fd = openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   try {
     const facts = fstatSync(fd, { bigint: true });
-    const hash = new ContentHash({ plain: known?.startsWith(holesPrefix) === false });
-    await readInto(fd, facts.size, (chunk) => hash.update(chunk));
-    const plainSha256 = hash.plainDigest();
     return {
       kind: 'file',
       mode: Number(facts.mode & 0o777n),
       uid: Number(facts.uid),
       gid: Number(facts.gid),
-      sha256: hash.digest(),
-      ...(plainSha256 === undefined ? {} : { plainSha256 }),
+      ...(await hashesOf(fd, facts, compared)),
       stamp: stampOf(facts),
     };
   } finally {
     closeSync(fd);
   }
+}
+
+const blockBytes = 512n;
+
+async function hashesOf(
+  fd: number,
+  { size, blocks }: BigIntStats,
+  { sizes, sha256: known }: ComparedFiles,
+): Promise<Pick<Extract<HostState, { kind: 'file' }>, 'sha256' | 'plainSha256' | 'hasManyHoles'>> {
+  if (!sizes.includes(Number(size))) return {};
+  if (size - blocks * blockBytes > mostHoleBytes) return { hasManyHoles: true };
+  const hash = new ContentHash({ plain: known?.startsWith(holesPrefix) === false });
+  await readInto(fd, size, (chunk) => hash.update(chunk));
+  const plainSha256 = hash.plainDigest();
+  return { sha256: hash.digest(), ...(plainSha256 === undefined ? {} : { plainSha256 }) };
 }
 
 async function readInto(fd: number, size: bigint, take: (chunk: Buffer) => void): Promise<void> {
