@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
+  chmod,
   mkdir,
   mkdtemp,
   open,
@@ -248,5 +249,28 @@ describe('[N5] a file with holes that is here already', () => {
     const { same, conflicts } = await applyChanges(callsOf(root, files));
     expect(same.map(({ path }) => path)).toEqual(['few']);
     expect(conflicts).toMatchObject([{ path: 'other', host: 'added a file' }]);
+  });
+});
+
+describe('[N5] set-id bits', () => {
+  it.each([
+    ['of a new file', undefined, 0o755 & ~process.umask()],
+    ['of a file that is replaced, inside and here', 0o4755, 0o755],
+  ])('%s do not come from a porter that sends them', async (_of, before, expected) => {
+    const { root } = await folders();
+    const at = join(root, 'program');
+    const [old, now] = [Buffer.from('old'), Buffer.from('new')];
+    if (before !== undefined) {
+      await writeFile(at, old);
+      await chmod(at, before);
+      expect((await stat(at)).mode & 0o7777).toBe(before);
+    }
+    const added = fileOf('program', [now], 0o6755);
+    const was = fileOf('program', [old], 0o4755).after;
+    const change: WorkspaceChange =
+      before === undefined || was === undefined ? added : { ...added, change: 'changed', before: was };
+    expect(await applyChanges(callsOf(root, [[change, [now]]]))).toMatchObject({ applied: true });
+    expect(await readFile(at, 'utf8')).toBe('new');
+    expect((await stat(at)).mode & 0o7777).toBe(expected);
   });
 });

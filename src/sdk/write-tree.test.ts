@@ -1,4 +1,15 @@
-import { lstat, mkdir, mkdtemp, readdir, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -117,6 +128,26 @@ describe('a tree from a sandbox', () => {
     expect((await lstat(join(root, 'known'))).mtimeMs).toBe(1_000_000_000_123);
     for (const name of ['before', 'link', 'folder'])
       expect(Math.abs((await lstat(join(root, name))).mtimeMs - Date.now()), name).toBeLessThan(600_000);
+  });
+
+  it('[N5] gets no set-id and no sticky bit, whatever a porter sends and whatever was there', async () => {
+    const { root } = await folder();
+    const old = join(root, 'old');
+    await writeFile(old, 'old');
+    await chmod(old, 0o4755);
+    expect((await lstat(old)).mode & 0o7777).toBe(0o4755);
+    await writeTree(
+      root,
+      all(
+        entry('directory', 'folder', { mode: 0o7755 }),
+        entry('file', 'folder/small', { text: 'x', mode: 0o6755 }),
+        entry('file', 'large', { text: 'x'.repeat(300_000), mode: 0o6755 }),
+        entry('file', 'old', { text: 'new', mode: 0o4755 }),
+      ),
+    );
+    for (const name of ['folder', 'folder/small', 'large', 'old'])
+      expect((await lstat(join(root, name))).mode & 0o7777, name).toBe(0o755);
+    expect(await readFile(old, 'utf8')).toBe('new');
   });
 
   it('leaves out links that lead elsewhere, and what is no file, and says so', async () => {
