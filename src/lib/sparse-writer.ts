@@ -12,15 +12,15 @@ const writeAsync = promisify(write);
 const smallestHoleBytes = 4096;
 const zeros = Buffer.alloc(64 * 1024);
 
-/** Bytes `from` to `until` of a file; the end is exclusive. */
-export interface Extent {
-  readonly from: number;
-  readonly until: number;
-}
+/**
+ * Where a file has data, in its order: the beginning and the exclusive end of each stretch, in turn. Not as objects, because
+ * a file with 16 GiB of data may have some millions of stretches.
+ */
+export type DataBounds = readonly number[];
 
 export class SparseWriter {
   readonly #fd: number;
-  readonly #data: Extent[] = [];
+  readonly #bounds: number[] = [];
   #at = 0;
   #endsInHole = false;
 
@@ -41,20 +41,20 @@ export class SparseWriter {
       this.#at += chunk.length;
       return;
     }
-    const last = this.#data.at(-1);
-    const from = last?.until === this.#at ? last.from : this.#at;
+    const from = this.#at;
     for (let done = 0; done < chunk.length; ) {
       const { bytesWritten } = await writeAsync(this.#fd, chunk, done, chunk.length - done, this.#at);
       done += bytesWritten;
       this.#at += bytesWritten;
     }
-    if (last?.from === from) this.#data.pop();
-    this.#data.push({ from, until: this.#at });
+    if (this.#bounds.at(-1) === from) this.#bounds.pop();
+    else this.#bounds.push(from);
+    this.#bounds.push(this.#at);
   }
 
-  /** Where the file has data, from its beginning to its end; the rest of it is holes. */
-  get data(): readonly Extent[] {
-    return this.#data;
+  /** What was written; the rest is holes. */
+  get data(): DataBounds {
+    return this.#bounds;
   }
 
   /** Gives the file its size, where it ends in a hole. */

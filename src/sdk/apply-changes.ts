@@ -24,7 +24,7 @@ import {
 import { realpath } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { Piece } from '../lib/content-hash.ts';
-import { type Extent, SparseWriter } from '../lib/sparse-writer.ts';
+import { type DataBounds, SparseWriter } from '../lib/sparse-writer.ts';
 import { Turns } from '../lib/turns.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import { type ApplyRules, type Conflict, type LeftOut, planApply, type Step } from './apply-plan.ts';
@@ -87,7 +87,7 @@ export async function applyChanges(calls: ChangeCalls, options: ApplyOptions = {
 interface Staged {
   readonly staging: StagingFolder;
   /** Where the file of a step has data. */
-  readonly data: ReadonlyMap<Step, readonly Extent[]>;
+  readonly data: ReadonlyMap<Step, DataBounds>;
 }
 
 type Fetch = (changes: readonly WorkspaceChange[]) => ReturnType<ChangeCalls['contents']>;
@@ -159,7 +159,7 @@ async function stage(
   fetch: Fetch,
   signal: AbortSignal | undefined,
 ): Promise<Staged['data']> {
-  const data = new Map<Step, readonly Extent[]>();
+  const data = new Map<Step, DataBounds>();
   const files = new Map<WorkspaceChange, { readonly at: Buffer; readonly step: Step }>();
   for (const [index, step] of steps.entries()) {
     const { after } = step.change;
@@ -192,7 +192,7 @@ async function stageFile(
   at: Buffer,
   { change, host }: Step,
   chunks: AsyncIterable<Piece> | Iterable<Piece>,
-): Promise<readonly Extent[]> {
+): Promise<DataBounds> {
   const isRunnable = ((change.after?.mode ?? 0) & 0o100) !== 0;
   const fd = openSync(at, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, isRunnable ? 0o755 : 0o644);
   try {
@@ -235,7 +235,7 @@ const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoExc
 
 interface StagedFile {
   readonly at: Buffer;
-  readonly data: readonly Extent[];
+  readonly data: DataBounds;
 }
 
 async function putInPlace(folder: HostFolder, step: Step, staged: StagedFile): Promise<void> {
@@ -283,7 +283,8 @@ async function copyFile({ at, data }: StagedFile, to: Buffer): Promise<void> {
     try {
       const writer = new SparseWriter(copy);
       let done = 0;
-      for (const { from, until } of data) {
+      for (let index = 0; index < data.length; index += 2) {
+        const [from = 0, until = 0] = data.slice(index, index + 2);
         await writer.write({ holeBytes: from - done });
         for await (const chunk of readRange(source, from, until)) await writer.write(chunk);
         done = until;
