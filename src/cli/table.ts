@@ -14,12 +14,14 @@ export function table(header: readonly string[], rows: readonly (readonly string
   );
 }
 
+const known: Readonly<Record<string, string>> = { '\n': '\\n', '\t': '\\t', '\r': '\\r' };
+
 /** SECURITY: names of files and words of commands are made inside; an escape sequence must not reach the terminal. */
 export function printable(text: string): string {
-  return text.replace(/\p{C}/gu, (character) => {
-    const known: Readonly<Record<string, string>> = { '\n': '\\n', '\t': '\\t', '\r': '\\r' };
-    return known[character] ?? `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
-  });
+  return text.replace(
+    /\p{C}/gu,
+    (character) => known[character] ?? `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`,
+  );
 }
 
 /** `3 minutes` since `from`, in the largest unit that has at least one. */

@@ -211,6 +211,29 @@ describe('a file of nothing but newlines', () => {
   });
 });
 
+describe('a file of many lines', () => {
+  it('[N5] is shown at a terminal to its end, or until the first signal', async () => {
+    const { name, inside } = await copied();
+    await inside('seq 1 200000 > many');
+    const pid = join(await newFolder(), 'pid');
+    const start = () =>
+      startSally(['-qec', `echo $$ > ${pid}; exec node dist/cli/sally.cjs diff ${name}`, '/dev/null'], {
+        command: ['script'],
+        cwd: process.cwd(),
+        env: { TERM: 'dumb', NO_COLOR: '1' },
+      });
+    const whole = await start().result;
+    expect(whole.code).toBe(0);
+    expect(whole.stdout).toContain('+200000\r\n');
+    const cut = start();
+    await cut.said('+10\r\n');
+    process.kill(Number(await readFile(pid, 'utf8')), 'SIGINT');
+    const { code, stdout } = await cut.result;
+    expect(code).toBe(130);
+    expect(stdout).not.toContain('+200000\r\n');
+  });
+});
+
 describe('10,000 folders in each other', () => {
   it('end a diff with an error, and do not keep a sandbox from being removed', async () => {
     const { name, inside } = await copied();

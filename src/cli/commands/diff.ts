@@ -5,6 +5,7 @@
  */
 
 import { quoted } from '../../lib/git-patch.ts';
+import { Turns } from '../../lib/turns.ts';
 import { isGitPath } from '../../policy/protected-names.ts';
 import { diffChanges, type FileDiff } from '../../sdk/diff-changes.ts';
 import type { ChangeSide, WorkspaceChange } from '../../sdk/workspace-changes.ts';
@@ -40,7 +41,7 @@ export async function diffCommand(
     else {
       const diffs = diffChanges(calls, found, { signal });
       if (options.stat === true) await printStat(diffs);
-      else if (process.stdout.isTTY) await printShown(diffs);
+      else if (process.stdout.isTTY) await printShown(diffs, signal);
       else await pump(patchBytes(diffs), process.stdout);
       sayHidden(changes);
     }
@@ -91,10 +92,15 @@ async function printStat(diffs: AsyncIterable<FileDiff>): Promise<void> {
   print(`${rows.length} file${rows.length === 1 ? '' : 's'}, +${added} -${removed}`);
 }
 
-async function printShown(diffs: AsyncIterable<FileDiff>): Promise<void> {
+async function printShown(diffs: AsyncIterable<FileDiff>, signal: AbortSignal): Promise<void> {
+  const turns = new Turns();
   for await (const { bytes, isBinary, isWhole, change } of diffs) {
     const text = isBinary ? binaryHead(bytes) : bytes.toString('utf8');
-    for (const line of text.replace(/\n$/, '').split('\n')) print(coloured(shown(line)));
+    for (const line of text.replace(/\n$/, '').split('\n')) {
+      print(coloured(shown(line)));
+      await turns.take();
+      signal.throwIfAborted();
+    }
     if (!isWhole) sayTooLarge(change);
     else if (isBinary) print(`Binary file ${quoted('', change.pathBytes)} differs`);
   }
