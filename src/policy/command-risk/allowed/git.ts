@@ -66,13 +66,14 @@ export const gitOptions: Readonly<Record<string, string>> = {
   add: '-AunvNfip --all --update --dry-run --verbose --intent-to-add --force --no-all --ignore-removal --renormalize --chmod: --refresh --ignore-errors text',
   commit:
     '-aqvsnep -m: -C: -c: -F< --all --quiet --verbose --message: --amend --no-edit --signoff --no-verify --allow-empty --allow-empty-message --dry-run --short --porcelain --author: --date: --reset-author --fixup: --squash: --reuse-message: --file< --no-gpg-sign --only --include --status --no-status --trailer: text',
+  // Without --continue and --skip, here and below: a sandbox may have planted the operation with the commands that it lists.
   merge:
-    '-qvn -m: -s: -X: --no-ff --ff --ff-only --squash --no-squash --abort --continue --quit --no-commit --commit --no-edit --message: --strategy: --strategy-option: --stat --no-stat --quiet --verbose --allow-unrelated-histories --log? --autostash --no-autostash --no-gpg-sign text',
+    '-qvn -m: -s: -X: --no-ff --ff --ff-only --squash --no-squash --abort --quit --no-commit --commit --no-edit --message: --strategy: --strategy-option: --stat --no-stat --quiet --verbose --allow-unrelated-histories --log? --autostash --no-autostash --no-gpg-sign text',
   rebase:
-    '-qvf -X: -s: --onto: --abort --continue --skip --quit --autostash --no-autostash --autosquash --no-autosquash --rebase-merges? --keep-base --quiet --verbose --root --force-rebase --no-ff --strategy: --strategy-option: --update-refs --stat --no-stat --fork-point text',
+    '-qvf -X: -s: --onto: --abort --quit --autostash --no-autostash --autosquash --no-autosquash --rebase-merges? --keep-base --quiet --verbose --root --force-rebase --no-ff --strategy: --strategy-option: --update-refs --stat --no-stat --fork-point text',
   'cherry-pick':
-    '-nxse -m: -X: --no-commit --abort --continue --skip --quit --mainline: --ff --signoff --allow-empty --keep-redundant-commits --strategy: --strategy-option: text',
-  revert: '-n -m: --no-commit --no-edit --abort --continue --skip --quit --mainline: --signoff text',
+    '-nxse -m: -X: --no-commit --abort --quit --mainline: --ff --signoff --allow-empty --keep-redundant-commits --strategy: --strategy-option: text',
+  revert: '-n -m: --no-commit --no-edit --abort --quit --mainline: --signoff text',
   checkout:
     '-bBqtfl -b: -B: --track? --no-track --quiet --detach --orphan: --ours --theirs --merge --conflict: --progress --no-progress --guess --no-guess --force text',
   switch:

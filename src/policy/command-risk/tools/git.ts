@@ -22,6 +22,9 @@ const writes = new Set(
   ),
 );
 
+/** Going on with one of these runs what its files in `.git` list. */
+const operations = new Set(['rebase', 'cherry-pick', 'revert', 'merge', 'am']);
+
 /** Sub-command and a word by which something is lost that cannot be got back. */
 const losses: ReadonlyArray<readonly [string, (call: Call, rest: readonly string[]) => boolean, string]> = [
   [
@@ -157,6 +160,7 @@ function judgeRunning(call: Call, sub: string, rest: readonly Arg[]): void {
     (sub === 'bisect' && rest[0]?.text === 'run') ||
     (sub === 'submodule' && rest[0]?.text === 'foreach') ||
     (sub === 'rebase' && call.has('-x', '--exec')) ||
+    (operations.has(sub) && call.has('--continue', '--skip')) ||
     sub === 'difftool' ||
     sub === 'mergetool' ||
     sub === 'daemon' ||
