@@ -15,6 +15,10 @@ export async function printPlanted(
 ): Promise<void> {
   // Where nothing can be asked any more, nothing is known either.
   const scan = await calls.scan(box).catch((): WorkspaceScanView => ({ finished: false, planted: [] }));
+  notePlanted(scan, since);
+}
+
+export function notePlanted(scan: WorkspaceScanView, since = ''): void {
   for (const line of plantedLines(scan, since)) note(line);
 }
 

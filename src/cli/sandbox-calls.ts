@@ -13,6 +13,7 @@ import type {
   ProvisionSourceView,
   SandboxView,
   StatsView,
+  StoppedView,
   VerifyView,
   WorkspaceScanView,
 } from '../protocol/views.ts';
@@ -68,7 +69,7 @@ export class SandboxCalls {
 
   async change(
     box: string,
-    verb: 'start' | 'stop' | 'pause' | 'resume' | 'ensure',
+    verb: 'start' | 'pause' | 'resume' | 'ensure',
     body: object = {},
     cancel: Cancel = {},
   ): Promise<SandboxView> {
@@ -78,12 +79,27 @@ export class SandboxCalls {
     );
   }
 
+  async stop(
+    box: string,
+    body: { readonly grace_ms?: number } = {},
+    cancel: Cancel = {},
+  ): Promise<StoppedView> {
+    return await this.#of(
+      box,
+      this.client.json<StoppedView>('POST', `${one(box)}/stop`, { body, ...cancel }),
+    );
+  }
+
+  /** With `scan`: what it planted, unless nothing is scanned. */
   async remove(
     box: string,
-    query: { readonly force?: boolean; readonly wait?: boolean },
+    query: { readonly force?: boolean; readonly wait?: boolean; readonly scan?: boolean },
     cancel: Cancel = {},
-  ): Promise<void> {
-    await this.#of(box, this.client.json('DELETE', one(box), { query, ...cancel }));
+  ): Promise<WorkspaceScanView | undefined> {
+    return await this.#of(
+      box,
+      this.client.json<WorkspaceScanView | undefined>('DELETE', one(box), { query, ...cancel }),
+    );
   }
 
   async stats(box: string, cancel: Cancel = {}): Promise<StatsView> {

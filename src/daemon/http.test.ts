@@ -57,6 +57,23 @@ describe('the daemon over HTTP', () => {
     expect(checked).toBeGreaterThan(12);
   });
 
+  it('[N5] answers a stop and a removal with what was planted, without another scan', async () => {
+    const { ask, sandboxes } = await littleDaemon();
+    await ask('POST', '/v1/sandboxes', { body: JSON.stringify({ spec: { name: 'box' } }) });
+    const [box] = sandboxes.all;
+    if (box === undefined) throw new Error('no sandbox was made');
+    const without = await ask('POST', '/v1/sandboxes/box/stop');
+    expect(without.json).not.toHaveProperty('scan');
+    expect((await ask('DELETE', '/v1/sandboxes/box?scan=true')).status).toBe(204);
+    box.planted = { finished: false, planted: [] };
+    const stopped = await ask('POST', '/v1/sandboxes/box/stop');
+    expect(stopped.json).toMatchObject({ state: 'STOPPED', scan: box.planted });
+    const removed = await ask('DELETE', '/v1/sandboxes/box?scan=true');
+    expect(removed).toMatchObject({ status: 200, json: box.planted });
+    expect((await ask('DELETE', '/v1/sandboxes/box')).status).toBe(204);
+    expect(box.done).not.toContain('scan');
+  });
+
   it.each([
     ['invalid JSON', '{"spec":', undefined, 400, 'request_invalid', 'body'],
     ['an unknown key', '{"spec":{"imgae":"x"}}', undefined, 400, 'request_invalid', 'body.spec.imgae'],

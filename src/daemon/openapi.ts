@@ -3,7 +3,16 @@
 import { z } from 'zod';
 import { eventSchema } from '../protocol/events.ts';
 import { buildMessage, dockerfileView, imageView } from '../protocol/images.ts';
-import { errorView, execResultView, execView, sandboxView, statView, watchView } from '../protocol/views.ts';
+import {
+  errorView,
+  execResultView,
+  execView,
+  sandboxView,
+  statView,
+  stoppedView,
+  watchView,
+  workspaceScanView,
+} from '../protocol/views.ts';
 import type { QueryFields } from './query.ts';
 import type { Answer, Route } from './route.ts';
 import type { SocketRoute } from './socket-route.ts';
@@ -13,6 +22,8 @@ type Json = Readonly<Record<string, unknown>>;
 const named = new Map<z.ZodType, string>([
   [errorView, 'Error'],
   [sandboxView, 'Sandbox'],
+  [stoppedView, 'StoppedSandbox'],
+  [workspaceScanView, 'WorkspaceScan'],
   [execView, 'Exec'],
   [execResultView, 'ExecResult'],
   [statView, 'Stat'],

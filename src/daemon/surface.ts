@@ -79,10 +79,14 @@ export interface SandboxSurface {
   ready(): Promise<void>;
   ensureRunning(): Promise<void>;
   start(options: { readonly cleanUp?: boolean; readonly diskBytes?: number }): Promise<void>;
-  stop(graceMs: number): Promise<void>;
+  stop(graceMs: number): Promise<WorkspaceScanView | undefined>;
   pause(): Promise<void>;
   resume(): Promise<void>;
-  remove(options: { readonly force: boolean }): Promise<void>;
+  remove(options: {
+    readonly force: boolean;
+    readonly scan?: boolean;
+    readonly signal?: AbortSignal;
+  }): Promise<WorkspaceScanView | undefined>;
   exec(body: ExecBody): Promise<ExecSurface>;
   execs(): readonly ExecSurface[];
   getExec(reference: string): ExecSurface;

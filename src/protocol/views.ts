@@ -322,6 +322,10 @@ export const workspaceScanView = z.strictObject({
 });
 export type WorkspaceScanView = z.infer<typeof workspaceScanView>;
 
+/** The answer to a stop; `scan` is absent where nothing is scanned. */
+export const stoppedView = sandboxView.extend({ scan: workspaceScanView.optional() });
+export type StoppedView = z.infer<typeof stoppedView>;
+
 export const healthView = z.strictObject({
   version: z.string(),
   api: z.literal('v1'),

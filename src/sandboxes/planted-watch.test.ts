@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { deferred } from '../lib/deferred.ts';
-import { PlantedWatch } from './planted-watch.ts';
+import { PlantedWatch, scanPatienceMs } from './planted-watch.ts';
 import type { Manifest, SandboxRecord } from './records.ts';
 
 /** A watch whose first scan waits until it is let go. */
@@ -12,6 +12,8 @@ function watched() {
   onTestFinished(() => rmSync(root, { recursive: true, force: true }));
   const go = deferred<void>();
   const told: string[] = [];
+  const reports: unknown[] = [];
+  let heard = deferred<void>();
   const record = {
     name: 'box',
     spec: { workspace: { path: root, target: '/workspace', mode: 'live' } },
@@ -20,15 +22,26 @@ function watched() {
   const watch = new PlantedWatch({
     record: () => record,
     now: () => '2026-01-01T00:00:00.000Z',
-    tell: (_code, message) => void told.push(message),
-    report: () => {},
+    tell: (_code, message) => {
+      told.push(message);
+      heard.resolve();
+    },
+    report: (_what, error) => {
+      reports.push(error);
+      heard.resolve();
+    },
     load: async (): Promise<Manifest> => {
       await go.promise;
       return { marks: {}, patternFiles: [] };
     },
     save: async () => {},
   });
-  return { root, go, told, watch };
+  /** Resolves at the end of the next scan that finds something or fails. */
+  const scanned = async (): Promise<void> => {
+    await heard.promise;
+    heard = deferred<void>();
+  };
+  return { root, go, told, reports, scanned, watch };
 }
 
 describe('[N5] the watch over a live workspace', () => {
@@ -56,5 +69,76 @@ describe('[N5] the watch over a live workspace', () => {
     expect((await watch.result(60_000))?.planted.map(({ path }) => path)).toEqual(['.npmrc']);
     // Each finding is told once, however often it is found.
     expect(told).toHaveLength(1);
+  });
+
+  it('compares with the baseline that is being taken, however early it is asked', async () => {
+    const { root, told, watch } = watched();
+    writeFileSync(join(root, '.npmrc'), 'x');
+    const taking = watch.takeBaseline();
+    expect(await watch.result(60_000)).toEqual({ finished: true, planted: [] });
+    await taking;
+    expect(told).toEqual([]);
+  });
+});
+
+describe('[N5] the time of a scan', () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));
+  afterEach(() => void vi.useRealTimers());
+
+  it('keeps a caller waiting for 2 seconds and no longer', async () => {
+    expect(scanPatienceMs).toBe(2000);
+    const { watch } = watched();
+    let isAnswered = false;
+    const answer = watch.result().finally(() => {
+      isAnswered = true;
+    });
+    await vi.advanceTimersByTimeAsync(1999);
+    expect(isAnswered).toBe(false);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(await answer).toEqual({ finished: false, planted: [] });
+  });
+
+  it('is one walk for all requests of half a second, and none without a request', async () => {
+    const { root, go, reports, scanned, watch } = watched();
+    go.resolve();
+    // A scan of a folder that is gone is reported, so reports count the scans.
+    rmSync(root, { recursive: true });
+    for (let count = 0; count < 5; count++) watch.request();
+    expect(vi.getTimerCount()).toBe(1);
+    await vi.advanceTimersByTimeAsync(499);
+    expect(vi.getTimerCount()).toBe(1);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(vi.getTimerCount()).toBe(0);
+    await scanned();
+    await vi.advanceTimersByTimeAsync(60_000);
+    await watch.result(60_000);
+    expect(reports).toHaveLength(2);
+  });
+
+  it('is followed by a pause of ten times its length, in which requests wait', async () => {
+    const { root, go, told, scanned, watch } = watched();
+    writeFileSync(join(root, '.npmrc'), 'x');
+    watch.request();
+    await vi.advanceTimersByTimeAsync(500);
+    await vi.advanceTimersByTimeAsync(300);
+    go.resolve();
+    await scanned();
+    writeFileSync(join(root, '.exrc'), 'x');
+    watch.request();
+    watch.request();
+    await vi.advanceTimersByTimeAsync(2999);
+    expect(vi.getTimerCount()).toBe(1);
+    expect(told).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(vi.getTimerCount()).toBe(0);
+    await scanned();
+    expect(told[1]).toContain('.exrc');
+  });
+
+  it('does not come after the end of the watch', async () => {
+    const { watch } = watched();
+    watch.request();
+    watch.end();
+    expect(vi.getTimerCount()).toBe(0);
   });
 });

@@ -57,6 +57,7 @@ export class PlantedWatch {
   #cut: string | undefined;
   #running: Promise<void> | undefined;
   #queued: Promise<void> | undefined;
+  #taking: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
   #lastMs = 0;
 
@@ -70,7 +71,13 @@ export class PlantedWatch {
   }
 
   /** Before anything runs in the sandbox for the first time. */
-  async takeBaseline(): Promise<void> {
+  takeBaseline(): Promise<void> {
+    const taking = this.#takeBaseline();
+    this.#taking = taking.catch(() => {});
+    return taking;
+  }
+
+  async #takeBaseline(): Promise<void> {
     const areas = areasOf(this.#host.record());
     if (areas.length === 0) return;
     const { seen, cut } = await walkAll(areas, baselineLimits, (): Walked => {
@@ -146,6 +153,8 @@ export class PlantedWatch {
   async #scan(): Promise<void> {
     const areas = areasOf(this.#host.record());
     if (areas.length === 0) return;
+    // Without it everything that was there before would be new.
+    await this.#taking;
     const beganMs = performance.now();
     try {
       this.#baseline ??= await this.#load(areas);

@@ -75,6 +75,13 @@ export interface SandboxParts {
   readonly removed: (sandbox: Sandbox) => void;
 }
 
+export interface RemoveOptions {
+  /** Also if changes of a copied workspace are lost. */
+  readonly force: boolean;
+  readonly scan?: boolean;
+  readonly signal?: AbortSignal;
+}
+
 export interface StartOptions {
   /** One run for files and shells. */
   readonly cleanUp?: boolean;
@@ -282,10 +289,10 @@ export class Sandbox {
     if (cleanUp === 'asked' && this.record.cleanUp === 'brief') this.#keeper.note({ cleanUp });
   }
 
-  async stop(graceMs: number): Promise<void> {
+  /** Resolves with what was planted, by a scan after the stop; undefined: nothing is scanned. */
+  async stop(graceMs: number): Promise<WorkspaceScanView | undefined> {
     await this.#act('stop', () => this.#box.stop(undefined, graceMs));
-    // So that the event is there when the caller is told that it stopped.
-    await this.#planted.result();
+    return await this.#planted.result();
   }
 
   /** What was planted on the host, by a scan that begins now and is waited for a moment. Undefined: nothing is scanned. */
@@ -304,14 +311,15 @@ export class Sandbox {
 
   /**
    * Idempotent. Runs to its end whatever the caller does (A13). Without force it keeps what exists nowhere else: `signal` ends
-   * the look for that, and then nothing is removed.
+   * the look for that, and then nothing is removed. With `scan` it is stopped before, and resolves with what was planted.
    */
-  async remove({ force, signal }: { readonly force: boolean; readonly signal?: AbortSignal }): Promise<void> {
+  async remove({ force, scan = false, signal }: RemoveOptions): Promise<WorkspaceScanView | undefined> {
     this.#requireHere();
     if (!force && this.#removing === undefined) {
       await this.requireNoChanges(signal);
       signal?.throwIfAborted();
     }
+    const planted = scan && this.#removing === undefined ? await this.#lastScan(force) : undefined;
     this.#abort.abort(new SallyportError('cancelled', `sandbox ${this.name} was removed while it was made`));
     this.#removing ??= this.#turns.run(() => this.#box.remove());
     try {
@@ -321,6 +329,21 @@ export class Sandbox {
       this.#removing = undefined;
       throw error;
     }
+    return planted;
+  }
+
+  /** What runs could plant something until it ends, and a sandbox that was removed cannot be asked. */
+  async #lastScan(force: boolean): Promise<WorkspaceScanView | undefined> {
+    if (!this.#planted.isNeeded || this.state === 'DELETING' || this.state === 'DELETED') return undefined;
+    // A create is aborted by the removal, and nothing waits for it.
+    if (this.state !== 'PENDING') {
+      const stopped = this.#act('stop', () => this.#box.stop(undefined, 0));
+      // The removal ends what a stop could not.
+      await (force
+        ? stopped.catch((error: unknown) => this.#world.report(`stop ${this.name}`, error))
+        : stopped);
+    }
+    return await this.#planted.result();
   }
 
   async exec(body: ExecBody): Promise<BoxExec> {
@@ -696,7 +719,7 @@ export class Sandbox {
     else this.#background('remove', this.remove({ force: true }));
   }
 
-  #background(what: string, work: Promise<void>): void {
+  #background(what: string, work: Promise<unknown>): void {
     work.catch((error: unknown) => this.#world.report(`${what}: ${this.name}`, error));
   }
 }

@@ -7,6 +7,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { deferred } from '../../src/lib/deferred.ts';
 import type { WorkspaceScanView } from '../../src/protocol/views.ts';
 import type { Sandbox } from '../../src/sandboxes/sandbox.ts';
 import { temporaryFolder } from '../support/little-engine.ts';
@@ -260,6 +261,67 @@ describe('[N5] the scan of a live workspace', () => {
     expect((await notes(world, 'workspace_planted'))[0]).toContain('sub (git directory, new)');
     const free = await world.make(live(workspace(), open));
     expect(await free.scan()).toBeUndefined();
+  });
+
+  test('comes by itself after an exec that planted something', async () => {
+    const { make, sandboxes } = await openSandboxes();
+    const box = await make(live(workspace()));
+    await sh(box, 'echo x > .npmrc');
+    // Nobody asks for a scan: the event ends this.
+    for await (const event of sandboxes.events.follow(0, new AbortController().signal))
+      if (event.type === 'sandbox.note' && event.code === 'workspace_planted') {
+        expect(event.message).toContain('.npmrc (name, new)');
+        break;
+      }
+  });
+
+  test('that does not end delays no answer of an exec, and a stop is answered without its result', async () => {
+    const first = await openSandboxes();
+    const { id } = await first.make(live(workspace()));
+    await first.abandon();
+    const next = await openSandboxes({ stateDir: first.stateDir });
+    const hanging = deferred<never>();
+    const asked = deferred<void>();
+    next.world.store.loadManifest = async () => {
+      asked.resolve();
+      return await hanging.promise;
+    };
+    const box = next.sandboxes.get(id);
+    expect(await sh(box, 'echo x > .npmrc; echo one')).toBe('one\n');
+    // The scan that the exec asked for waits for what was there before.
+    await asked.promise;
+    expect(await sh(box, 'echo two')).toBe('two\n');
+    expect(await box.stop(0)).toEqual({ finished: false, planted: [] });
+    expect(box.state).toBe('STOPPED');
+    expect(await box.remove({ force: true, scan: true })).toEqual({ finished: false, planted: [] });
+  });
+
+  test('comes before a removal that asks for it, whatever the state, also where a stop fails with force', async () => {
+    const world = await openSandboxes();
+    const makePlanted = async (): Promise<Sandbox> => {
+      const box = await world.make(live(workspace()));
+      await sh(box, 'echo x > .npmrc');
+      return box;
+    };
+    const found = { '.npmrc': 'name, new' };
+    const running = await makePlanted();
+    const { engine } = world.world;
+    const { stop } = engine;
+    engine.stop = async () => {
+      throw new Error('the engine does not stop it');
+    };
+    await expect(running.remove({ force: false, scan: true })).rejects.toThrow('does not stop it');
+    expect(running.state).toBe('READY');
+    expect(planted(await running.remove({ force: true, scan: true }))).toEqual(found);
+    expect(running.state).toBe('DELETED');
+    engine.stop = stop;
+    const [paused, stopped, plain] = [await makePlanted(), await makePlanted(), await makePlanted()];
+    await paused.pause();
+    await stopped.stop(0);
+    for (const box of [paused, stopped])
+      expect(planted(await box.remove({ force: false, scan: true }))).toEqual(found);
+    expect(await plain.remove({ force: false })).toBeUndefined();
+    expect(world.sandboxes.list()).toEqual([]);
   });
 
   test('follows no link, and goes on where it may not read', async () => {

@@ -17,7 +17,14 @@ import { SallyportError } from '../../src/protocol/errors.ts';
 import { execIdFrom, sandboxIdFrom } from '../../src/protocol/ids.ts';
 import type { CreateBody, ExecBody, NetChange } from '../../src/protocol/requests.ts';
 import type { SandboxState } from '../../src/protocol/states.ts';
-import type { CapturedView, ExecView, NetView, PortView, SandboxView } from '../../src/protocol/views.ts';
+import type {
+  CapturedView,
+  ExecView,
+  NetView,
+  PortView,
+  SandboxView,
+  WorkspaceScanView,
+} from '../../src/protocol/views.ts';
 import type { Captured } from '../../src/sandboxes/ports.ts';
 import { EventLogFiles } from '../../src/store/event-log.ts';
 import { type ExecLogFiles, openExecLog } from '../../src/store/exec-log.ts';
@@ -159,6 +166,8 @@ export class LittleSandbox implements SandboxSurface {
   /** What `ready` waits for. */
   making: Promise<void> = Promise.resolve();
   fileSystem: Files | undefined;
+  /** What a scan at its end finds. */
+  planted: WorkspaceScanView | undefined;
   readonly #folder: string;
   readonly #labels: Record<string, string>;
 
@@ -207,9 +216,10 @@ export class LittleSandbox implements SandboxSurface {
     this.done.push('start');
   }
 
-  async stop(graceMs: number): Promise<void> {
+  async stop(graceMs: number): Promise<WorkspaceScanView | undefined> {
     this.done.push(`stop ${graceMs}`);
     this.state = 'STOPPED';
+    return this.planted;
   }
 
   async pause(): Promise<void> {
@@ -220,8 +230,15 @@ export class LittleSandbox implements SandboxSurface {
     this.done.push('resume');
   }
 
-  async remove({ force }: { readonly force: boolean }): Promise<void> {
+  async remove({
+    force,
+    scan = false,
+  }: {
+    readonly force: boolean;
+    readonly scan?: boolean;
+  }): Promise<WorkspaceScanView | undefined> {
     this.done.push(`remove ${force}`);
+    return scan ? this.planted : undefined;
   }
 
   async exec(body: ExecBody): Promise<LittleExec> {
@@ -312,7 +329,8 @@ export class LittleSandbox implements SandboxSurface {
   }
 
   async scan() {
-    return undefined;
+    this.done.push('scan');
+    return this.planted;
   }
 
   provisionSource() {

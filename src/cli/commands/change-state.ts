@@ -2,7 +2,7 @@
 
 import type { CliContext } from '../context.ts';
 import { note } from '../output.ts';
-import { printPlanted } from '../planted-summary.ts';
+import { notePlanted } from '../planted-summary.ts';
 import { SandboxCalls } from '../sandbox-calls.ts';
 import { onEach } from '../several.ts';
 
@@ -41,7 +41,7 @@ export async function stopCommand(
   const calls = new SandboxCalls();
   const body = grace === undefined ? {} : { grace_ms: grace };
   return await onEach(boxes, async (box) => {
-    const { scanned } = await calls.change(box, 'stop', body, { signal });
-    if (scanned === true) await printPlanted(calls, box);
+    const { scan } = await calls.stop(box, body, { signal });
+    if (scan !== undefined) notePlanted(scan);
   }).finally(() => calls.close());
 }

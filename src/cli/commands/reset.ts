@@ -23,7 +23,7 @@ export async function resetCommand(
       note('nothing was removed');
       return exitCode.failed;
     }
-    return await onEach(names, async (name) => await calls.remove(name, { force: true }));
+    return await onEach(names, async (name) => void (await calls.remove(name, { force: true })));
   } finally {
     calls.close();
   }

@@ -2,7 +2,7 @@
 
 import { isSallyportError } from '../../protocol/errors.ts';
 import type { CliContext } from '../context.ts';
-import { printPlanted } from '../planted-summary.ts';
+import { notePlanted } from '../planted-summary.ts';
 import { SandboxCalls } from '../sandbox-calls.ts';
 import { onEach } from '../several.ts';
 
@@ -16,8 +16,8 @@ export async function rmCommand(
   try {
     return await onEach(boxes, async (box) => {
       try {
-        await stopToScan(calls, box, signal);
-        await calls.remove(box, { force }, { signal });
+        const scan = await calls.remove(box, { force, scan: true }, { signal });
+        if (scan !== undefined) notePlanted(scan);
       } catch (error) {
         if (!force || !isSallyportError(error, 'sandbox_not_found')) throw error;
       }
@@ -25,12 +25,4 @@ export async function rmCommand(
   } finally {
     calls.close();
   }
-}
-
-/** What runs could plant something until it ends, and a sandbox that was removed cannot be asked. */
-async function stopToScan(calls: SandboxCalls, box: string, signal: AbortSignal): Promise<void> {
-  const { scanned, state } = await calls.get(box, { signal });
-  if (scanned !== true || state !== 'READY') return;
-  await calls.change(box, 'stop', { grace_ms: 0 }, { signal });
-  await printPlanted(calls, box);
 }

@@ -84,7 +84,7 @@ function daemonSide(engine: EngineFolder, calls: SandboxCalls, signal: AbortSign
       }
       return known;
     },
-    remove: (name, { force }) => calls.remove(name, { force }),
+    remove: async (name, { force }) => void (await calls.remove(name, { force })),
     stop: () => calls.client.shutdown(),
   };
 }

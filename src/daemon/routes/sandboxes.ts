@@ -7,6 +7,7 @@ import {
   provisionSourceView,
   sandboxView,
   statsView,
+  stoppedView,
   verifyView,
   workspaceScanView,
 } from '../../protocol/views.ts';
@@ -64,15 +65,20 @@ export const sandboxRoutes = [
     query: {
       force: flag('Also if changes of a copied workspace are lost.', false),
       wait: flag('Answer when it is gone; else as soon as it is accepted.', true),
+      scan: flag(
+        'Stop it first and scan what it planted. The answer to a caller who waits is the scan, if there is one.',
+        false,
+      ),
     },
-    answers: { 204: undefined, 202: sandboxView },
+    answers: { 200: workspaceScanView, 204: undefined, 202: sandboxView },
     handle: async ({ sandbox, query, signal }) => {
       const box = sandbox();
       // Who waits may give up while it is looked at for changes; then nothing is removed.
-      const removed = box.remove({ force: query.force, ...(query.wait ? { signal } : {}) });
+      const { force, scan } = query;
+      const removed = box.remove({ force, scan, ...(query.wait ? { signal } : {}) });
       if (query.wait) {
-        await removed;
-        return { type: 'empty' };
+        const planted = await removed;
+        return planted === undefined ? { type: 'empty' } : json(planted);
       }
       removed.catch(() => {});
       return json(box.view(), 202);
@@ -114,13 +120,14 @@ export const sandboxRoutes = [
   route({
     method: 'POST',
     path: `${one}/stop`,
-    summary: 'Stops a sandbox; its files stay',
+    summary:
+      'Stops a sandbox; its files stay. The answer has what it planted, by a scan of at most 2 seconds',
     body: stopBody,
-    answers: { 200: sandboxView },
+    answers: { 200: stoppedView },
     handle: async ({ sandbox, body }) => {
       const box = sandbox();
-      await box.stop(body.grace_ms);
-      return json(box.view());
+      const scan = await box.stop(body.grace_ms);
+      return json({ ...box.view(), ...(scan === undefined ? {} : { scan }) });
     },
   }),
   route({
