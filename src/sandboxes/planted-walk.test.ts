@@ -117,6 +117,30 @@ describe('[N5] a walk through a live workspace', () => {
     expect([...sightings.keys()]).toEqual(['.git/x/y']);
   });
 
+  it('finds names in the other forms that file systems take for them', async () => {
+    const bare = (at: string) => [`${at}/HEAD`, `${at}/objects/x`, `${at}/refs/x`];
+    const root = tree(
+      ...bare('.git'),
+      ...bare('GIT~1'),
+      ...bare('.git.'),
+      ...['pointer/GIT~1', 'pointer/.git.', 'pointer/LEGIT~1'],
+      ...['.vscode /tasks.json', 'sub/VSCODE~1/tasks.json', 'MCP~1.JSO', 'sub/.Envrc. .'],
+      ...['LEGIT~1/tasks.json', 'sub/LEGIT~1', 'x~1.txt', 'MCP~1.TXT'],
+    );
+    writeFileSync(join(root, '.git/HEAD'), 'ref: refs/heads/main\n');
+    const { sightings } = await walkForPlanted({ root, held: new Set(), isRepository: true, limits: wide });
+    expect(Object.fromEntries([...sightings].map(([path, { kind }]) => [path, kind]))).toEqual({
+      'GIT~1': 'git directory',
+      '.git.': 'git directory',
+      'pointer/GIT~1': 'git pointer',
+      'pointer/.git.': 'git pointer',
+      '.vscode ': 'name',
+      'sub/VSCODE~1': 'name',
+      'MCP~1.JSO': 'name',
+      'sub/.Envrc. .': 'name',
+    });
+  });
+
   it('finds manifests that take the name of the program, but not among installed packages', async () => {
     const root = tree('package.json', 'other/package.json');
     expect((await walk(root)).sightings.size).toBe(0);

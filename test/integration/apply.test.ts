@@ -14,6 +14,7 @@ import {
 } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { executedNames } from '../../src/policy/executed-names.ts';
 import { makeBox, newFolder, sally, startSally } from '../support/cli.ts';
 import { daemonBetween } from '../support/daemon-between.ts';
 import { commandExists, requirement } from '../support/requires.ts';
@@ -286,6 +287,25 @@ describe('sally apply', () => {
     expect((await sally(['apply', name, '--include-protected', '.envrc'])).code).toBe(0);
     expect(await read('.envrc')).toBe('evil\n');
     expect(existsSync(at('sallyport.yaml'))).toBe(false);
+  });
+
+  it('[N5] leaves out every name that this machine executes, at any depth, and brings the one that is named', async () => {
+    const { name, at, inside, read } = await copied();
+    const names = executedNames.map(({ name: pattern }) => pattern.replaceAll('*', 'x'));
+    const places = names.flatMap((place) => [place, `deep/${place}`]);
+    await inside(
+      `for f in ${places.join(' ')} fine deep/fine; do mkdir -p "$(dirname "$f")"; echo evil > "$f"; done`,
+    );
+    const result = await sally(['apply', name]);
+    expect(result.code, result.stderr).toBe(0);
+    expect(places.filter((place) => existsSync(at(place)))).toEqual([]);
+    expect(await read('deep/fine')).toBe('evil\n');
+    const leftOut = new Set(
+      result.stderr.split('\n').map((line) => /left out (\S+?):? /.exec(`${line} `)?.[1]),
+    );
+    expect(places.filter((place) => !leftOut.has(place))).toEqual([]);
+    expect((await sally(['apply', name, '--include-protected', 'deep/.npmrc'])).code).toBe(0);
+    expect(places.filter((place) => existsSync(at(place)))).toEqual(['deep/.npmrc']);
   });
 
   it('[N5] brings no git directory back, whatever its folder is called and whatever of it is here already', async () => {
