@@ -58,21 +58,33 @@ function binsOf(bin: unknown, name: string): Readonly<Record<string, unknown>> {
 export interface ProgramLook {
   /** Relative paths of programs that run, of the packages that they load, and of what `programNames` lead to. */
   readonly paths: readonly string[];
+  /** Each `node_modules` in which a package would be loaded before one of them. */
+  readonly nearer: readonly string[];
   /** The workspace is a part of this program, or is the program. */
   readonly around?: string;
 }
 
 /** A link cannot be held, so the folder that it is in is. `isLeft`: everything is writable by request. */
-export function programRules({ paths, around }: ProgramLook, found: Found, isLeft: boolean): readonly Rule[] {
+export function programRules(
+  { paths, nearer, around }: ProgramLook,
+  found: Found,
+  isLeft: boolean,
+): readonly Rule[] {
   if (around !== undefined && !isLeft) throw notHoldable(around);
-  const held = [...programNames, ...paths].flatMap((path) => {
-    if (found[path] === undefined) return [];
+  const holdable = (path: string): readonly string[] => {
     if (found[path] !== 'symlink') return [path];
     const end = path.lastIndexOf('/');
     if (end === -1 && !isLeft) throw notHoldable(path);
     return end === -1 ? [] : [path.slice(0, end)];
-  });
-  return [...new Set(held)].map((path) => ({ path, missing: 'leave' }));
+  };
+  const there = [...programNames, ...paths].filter((path) => found[path] !== undefined).flatMap(holdable);
+  const empty = nearer.filter((path) => found[path] === undefined);
+  const full = nearer.filter((path) => found[path] !== undefined).flatMap(holdable);
+  return [
+    ...[...new Set([...there, ...full])].map((path): Rule => ({ path, missing: 'leave' })),
+    // SECURITY: what is not there yet could be made, and Node would look into it first.
+    ...empty.map((path): Rule => ({ path, missing: 'folder' })),
+  ];
 }
 
 /** Of a writable mount, of which nothing is held. */

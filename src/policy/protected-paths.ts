@@ -89,7 +89,7 @@ export function protectWorkspace(
   look: WorkspaceLook,
 ): Protection {
   const isLeft = wish.unprotected.includes('all');
-  const programs = programRules(look.programs ?? { paths: [] }, look.found, isLeft);
+  const programs = programRules(look.programs ?? { paths: [], nearer: [] }, look.found, isLeft);
   const defaults = [
     ...rootGitRules(look.found, isLeft),
     ...programs,

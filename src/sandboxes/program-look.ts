@@ -4,7 +4,7 @@
  */
 
 import { readFile, realpath } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { isWithin } from '../policy/paths.ts';
 import { type ProgramLook, programNames } from '../policy/program-paths.ts';
 
@@ -19,10 +19,13 @@ export async function lookForPrograms(folder: string, programs: readonly string[
   const running = new Set((await Promise.all(programs.map(realOrNothing))).flat());
   const around = roots.find((root) => running.has(root) && isWithin(folder, root));
   const inside = roots.filter((root) => root !== folder && isWithin(root, folder));
-  const found = new Set<string>();
+  const found: Loaded = { packages: new Set(), links: new Set(), nearer: new Set() };
   for (const root of inside) await addPackages(root, found);
+  const within = (paths: Iterable<string>): readonly string[] =>
+    [...paths].filter((path) => isWithin(path, folder)).map((path) => path.slice(folder.length + 1));
   return {
-    paths: [...found].filter((path) => isWithin(path, folder)).map((path) => path.slice(folder.length + 1)),
+    paths: within([...found.packages, ...found.links]),
+    nearer: within(found.nearer),
     ...(around === undefined ? {} : { around }),
   };
 }
@@ -33,15 +36,27 @@ const realOrNothing = async (path: string): Promise<readonly string[]> =>
     () => [],
   );
 
+/** Absolute paths. */
+interface Loaded {
+  readonly packages: Set<string>;
+  /** By which Node comes to one of the packages, as in the store of pnpm. */
+  readonly links: Set<string>;
+  readonly nearer: Set<string>;
+}
+
 /** The package and what it depends on, as Node resolves it: nearest `node_modules` first. */
-async function addPackages(root: string, found: Set<string>): Promise<void> {
+async function addPackages(root: string, found: Loaded): Promise<void> {
+  const { packages, links, nearer } = found;
   const waiting = [root];
-  for (let next = waiting.pop(); next !== undefined && found.size < mostPackages; next = waiting.pop()) {
-    if (found.has(next)) continue;
-    found.add(next);
+  for (let next = waiting.pop(); next !== undefined && packages.size < mostPackages; next = waiting.pop()) {
+    if (packages.has(next)) continue;
+    packages.add(next);
     for (const name of await dependenciesOf(next)) {
-      const folder = await resolved(next, name);
-      if (folder !== undefined) waiting.push(folder);
+      const dependency = await resolved(next, name);
+      if (dependency === undefined) continue;
+      waiting.push(dependency.real);
+      if (dependency.path !== dependency.real) links.add(dependency.path);
+      for (const folder of dependency.nearer) nearer.add(folder);
     }
   }
 }
@@ -56,10 +71,24 @@ async function dependenciesOf(folder: string): Promise<readonly string[]> {
   }
 }
 
-async function resolved(from: string, name: string): Promise<string | undefined> {
+interface Resolved {
+  readonly path: string;
+  readonly real: string;
+  /** Each `node_modules` that Node looks into before. */
+  readonly nearer: readonly string[];
+}
+
+async function resolved(from: string, name: string): Promise<Resolved | undefined> {
+  const nearer: string[] = [];
   for (let folder = from; ; folder = dirname(folder)) {
-    const [real] = await realOrNothing(join(folder, 'node_modules', name));
-    if (real !== undefined) return real;
+    if (basename(folder) !== 'node_modules') {
+      const modules = join(folder, 'node_modules');
+      const path = join(modules, name);
+      const [real] = await realOrNothing(path);
+      if (real !== undefined) return { path, real, nearer };
+      // The package itself is held, with what is in it.
+      if (folder !== from) nearer.push(modules);
+    }
     if (dirname(folder) === folder) return undefined;
   }
 }

@@ -55,6 +55,7 @@ export async function lookIntoWorkspace(
     ...executed,
     ...programNames,
     ...own.paths,
+    ...own.nearer,
   ]);
   return { found: await foundKinds(folder, paths, isPlaceholder), named, executed, programs: own };
 }

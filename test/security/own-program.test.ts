@@ -87,6 +87,59 @@ describe('[N5] the program that runs a sandbox', () => {
     );
   });
 
+  test.each([
+    [
+      'in the store of pnpm',
+      'node_modules/.pnpm/sallyport@1/node_modules/sallyport',
+      { 'node_modules/.pnpm/sallyport@1/node_modules/modern-tar': '../../tar@1/node_modules/modern-tar' },
+      'node_modules/.pnpm/tar@1/node_modules/modern-tar',
+      {
+        link: 'ln -sfn /tmp node_modules/.pnpm/sallyport@1/node_modules/modern-tar',
+        target: 'echo x > node_modules/.pnpm/tar@1/node_modules/modern-tar/index.js',
+      },
+    ],
+    [
+      'in a nested folder',
+      'packages/app/node_modules/sallyport',
+      {},
+      'node_modules/modern-tar',
+      {
+        nearest: 'mkdir packages/app/node_modules/modern-tar',
+        between: 'mkdir -p packages/node_modules/modern-tar',
+        target: 'echo x > node_modules/modern-tar/index.js',
+      },
+    ],
+  ])(
+    'loads nothing else, where it runs %s; without protection it does',
+    async (_where, runs, links, dependency, tries) => {
+      const make = (): string => {
+        const folder = workspace();
+        for (const path of [runs, dependency, 'src']) mkdirSync(join(folder, path), { recursive: true });
+        writeFileSync(join(folder, runs, 'package.json'), '{"dependencies":{"modern-tar":"1"}}');
+        writeFileSync(join(folder, dependency, 'package.json'), '{}');
+        for (const [path, target] of Object.entries(links)) symlinkSync(target, join(folder, path));
+        owned(folder);
+        return folder;
+      };
+      const script = Object.entries({ ...tries, other: 'echo x > src/x' })
+        .map(
+          ([name, act]) =>
+            `if (${act}) >/dev/null 2>&1; then echo ${name} done; else echo ${name} refused; fi`,
+        )
+        .join('\n');
+      const trial = async (more: Record<string, unknown>): Promise<string> => {
+        const folder = make();
+        const world = await openSandboxes({ programs: [join(folder, runs)] });
+        return await sh(await world.make({ spec: { workspace: { path: folder, ...more } } }), script);
+      };
+      const names = Object.keys(tries);
+      expect(await trial({})).toBe([...names.map((name) => `${name} refused`), 'other done', ''].join('\n'));
+      expect(await trial(open)).toBe(
+        [...names, 'other', ''].map((name) => (name === '' ? '' : `${name} done`)).join('\n'),
+      );
+    },
+  );
+
   test('is held where the client says that it runs from, and so is Node', async () => {
     const folder = workspace();
     for (const path of ['tools/sally', 'tools/node/bin']) mkdirSync(join(folder, path), { recursive: true });
