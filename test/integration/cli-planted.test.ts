@@ -4,6 +4,7 @@ import { chown, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { makeBox, newFolder, sally } from '../support/cli.ts';
+import { daemonBetween } from '../support/daemon-between.ts';
 import { imageFlags } from '../support/engine-under-test.ts';
 import { until } from '../support/until.ts';
 
@@ -73,6 +74,23 @@ describe('[N5] what a sandbox plants in a live workspace', () => {
       expect(removed, verb).toMatchObject({ code: 0, stdout: `${name}\n` });
       expect(removed.stderr, verb).toMatch(warning);
     }
+  });
+
+  it('is told by sally stop and sally rm without a second scan; sally exec asks for one', async () => {
+    let scans = 0;
+    const env = async () => ({
+      SALLYPORT_STATE_DIR: await daemonBetween(/GET \S+\/workspace-scan/, () => void scans++),
+    });
+    const name = await makeBox(['--workspace', await newFolder()]);
+    const script = ['exec', name, 'sh', '-c', nested];
+    expect((await sally(script, { env: await env() })).stderr).toMatch(warning);
+    expect(scans).toBe(1);
+    for (const verb of ['stop', 'rm']) {
+      const { code, stderr } = await sally([verb, name], { env: await env() });
+      expect(code, verb).toBe(0);
+      expect(stderr, verb).toMatch(warning);
+    }
+    expect(scans).toBe(1);
   });
 
   it('is told, of a HEAD that git does not accept, with how to restore it', async () => {
