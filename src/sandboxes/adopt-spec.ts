@@ -56,13 +56,15 @@ export async function adoptSpec(
   const differences = specDifferences(record.spec, spec);
   if (differences.length === 0) return;
   const isReady = record.state === 'READY';
+  const added = lost(spec.ports, record.spec.ports);
+  for (const port of added) ports.requirePublishable(port);
   for (const port of lost(record.spec.ports, spec.ports)) {
     const published = record.ports?.find(
       ({ box, host }) => box === port.box && (port.host === undefined || port.host === host),
     );
     if (published !== undefined) ports.unpublish(published.host);
   }
-  for (const port of lost(spec.ports, record.spec.ports)) await ports.publish(port);
+  for (const port of added) await ports.publish(port);
   // They come back with it.
   if (!isReady) ports.closeAll();
   const { name } = record.spec;

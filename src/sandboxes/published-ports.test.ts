@@ -13,6 +13,7 @@ it('[N5] a sandbox publishes at most a hundred ports, whoever asks and however m
     },
     hold: () => () => {},
     tell: () => {},
+    requirePublishable: () => {},
     report: () => {},
   });
   try {

@@ -19,6 +19,8 @@ export interface PortsHost {
   readonly note: (news: Pick<SandboxRecord, 'ports'>) => void;
   /** To a port inside; waits until the sandbox is ready. */
   readonly connect: (port: number) => Promise<Duplex>;
+  /** Throws where a port inside may not be published now. */
+  readonly requirePublishable: (box: number) => void;
   /** Somebody uses the sandbox until the returned function is called. */
   readonly hold: () => () => void;
   readonly tell: (event: EventDraft) => void;
@@ -70,6 +72,7 @@ export class PublishedPorts {
     const bound = await bindPort(spec);
     try {
       this.#requirePlace();
+      this.requirePublishable(spec);
       this.#host.note({ ports: [...this.#wanted, bound.port] });
     } catch (error) {
       bound.close();
@@ -81,6 +84,11 @@ export class PublishedPorts {
     const view = this.views.find((port) => port.host === host);
     if (view === undefined) throw new RangeError('a port that was published is not there');
     return view;
+  }
+
+  /** For a caller that changes something before it publishes; `publish` checks again. */
+  requirePublishable({ box }: PortSpec): void {
+    this.#host.requirePublishable(box);
   }
 
   /** SECURITY: a model may publish ports of its sandbox, and must not take every descriptor of the daemon. */

@@ -32,6 +32,7 @@ import { adoptSpec } from './adopt-spec.ts';
 import type { BoundPort } from './bound-port.ts';
 import type { BoxExec } from './box-exec.ts';
 import { BoxKeeper } from './box-keeper.ts';
+import { requireNoDevTools } from './browser-port.ts';
 import { type CopiedFolder, CopiedWorkspace, copiedFolder } from './copied-workspace.ts';
 import type { DiskMeter, WatchedSandbox } from './disk-watch.ts';
 import { elsewhere, isElsewhere, whereItIs } from './elsewhere.ts';
@@ -172,6 +173,12 @@ export class Sandbox {
         record: () => this.record,
         note: (news) => this.#keeper.note(news),
         connect: (port) => this.connect({ host: 'localhost', port }),
+        requirePublishable: (box) =>
+          requireNoDevTools(
+            box,
+            name,
+            this.#execs.running.map((exec) => exec.view().argv),
+          ),
         hold: () => this.hold(),
         tell: (event) => void world.store.events.append(event),
         report: (what, error) => world.report(`${what} of ${name}`, error),

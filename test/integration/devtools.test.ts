@@ -223,4 +223,48 @@ describe('[G12] the DevTools of a browser', () => {
     await box.ports.unpublish(host);
     expect((await drive()).port).toBeGreaterThan(0);
   });
+
+  it('are behind no port that is published while the browser runs', async () => {
+    const { box, env, drive } = await driven();
+    const before = await box.ports.publish(8000);
+    await drive();
+    await expect(box.ports.publish(9222)).rejects.toMatchObject({
+      code: 'refused_by_policy',
+      advice: expect.stringContaining('sally browser driven --stop'),
+    });
+    const told = await sally(['ports', 'driven', '--publish', '9222'], { env });
+    expect([told.code, told.stderr]).toEqual([2, expect.stringContaining('DevTools')]);
+    expect((await box.ports.list()).map(({ host }) => host)).toEqual([before.host]);
+    // Another port leads to no browser, and without the browser the port may be published.
+    const { host } = await box.ports.publish(9223);
+    await box.ports.unpublish(host);
+    await box.browser.stop();
+    expect(await box.ports.publish(9222)).toMatchObject({ box: 9222, open: true });
+  });
+
+  it('are behind no port that another spec of the running sandbox names', async () => {
+    const daemon = await (await daemonHome()).start();
+    const reused = (port: number) => makeSandbox(daemon, { name: 'driven', reuse: true, ports: [port] });
+    const box = await reused(8000);
+    await box.files.write('/tmp/tried', program, { mode: 0o755 });
+    await box.browser.start({ program: '/tmp/tried' });
+    await expect(reused(9222)).rejects.toMatchObject({ code: 'refused_by_policy' });
+    // A spec that is refused changes nothing.
+    expect((await box.ports.list()).map((port) => port.box)).toEqual([8000]);
+    await box.browser.stop();
+    expect((await (await reused(9222)).ports.list()).map((port) => port.box)).toEqual([9222]);
+  });
+
+  it('and a published port never come together where both are asked for at once', async () => {
+    const { box, drive, running } = await driven();
+    for (let round = 0; round < 8; round++) {
+      const [browser, port] = await Promise.allSettled([drive(), box.ports.publish(9222)]);
+      expect([browser.status, port.status]).toContain('rejected');
+      if (port.status === 'fulfilled') {
+        expect(await running()).toBe(0);
+        await box.ports.unpublish(port.value.host);
+      } else expect(await box.ports.list()).toEqual([]);
+      await box.browser.stop();
+    }
+  });
 });

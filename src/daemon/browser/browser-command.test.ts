@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { packageInfo } from '../../lib/package-root.ts';
 import { browserBody } from '../../protocol/requests.ts';
-import { browserCommand, devToolsPath, isBrowser } from './browser-command.ts';
+import { isBrowser } from '../../sandboxes/browser-port.ts';
+import { browserCommand, devToolsPath } from './browser-command.ts';
 
 const usual = browserBody.parse({});
 

@@ -4,11 +4,7 @@
  */
 
 import type { BrowserBody } from '../../protocol/requests.ts';
-
-/** Where DevTools listen inside. */
-export const devToolsPort = 9222;
-
-const profile = '/tmp/sallyport-browser';
+import { browserProfile, devToolsPort } from '../../sandboxes/browser-port.ts';
 
 export function browserCommand(
   { window, program, flags }: Pick<BrowserBody, 'window' | 'program' | 'flags'>,
@@ -25,7 +21,7 @@ export function browserCommand(
     '--no-sandbox',
     '--disable-dev-shm-usage',
     '--disable-quic',
-    `--user-data-dir=${profile}`,
+    `--user-data-dir=${browserProfile}`,
     `--remote-debugging-port=${devToolsPort}`,
     ...withoutLeaks(services),
     'about:blank',
@@ -47,9 +43,6 @@ function withoutLeaks(services: readonly string[]): readonly string[] {
     ...(services.length === 0 ? [] : [`--proxy-bypass-list=${services.join(';')}`]),
   ];
 }
-
-/** Of a command that runs: whether it is the browser that was started here. */
-export const isBrowser = (argv: readonly string[]): boolean => argv.includes(`--user-data-dir=${profile}`);
 
 /** The path of the browser's own WebSocket, from the line that Chromium prints when it listens. */
 export function devToolsPath(said: string): string | undefined {

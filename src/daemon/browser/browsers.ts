@@ -8,10 +8,11 @@ import { browserHome, gateFolder } from '../../protocol/box.ts';
 import { SallyportError } from '../../protocol/errors.ts';
 import { type BrowserBody, execBody } from '../../protocol/requests.ts';
 import type { BrowserView } from '../../protocol/views.ts';
+import { devToolsPort, isBrowser } from '../../sandboxes/browser-port.ts';
 import { connectInside } from '../inside-connection.ts';
 import { readRawLog } from '../raw-log.ts';
 import type { ExecSurface, SandboxSurface } from '../surface.ts';
-import { browserCommand, devToolsPath, devToolsPort, isBrowser } from './browser-command.ts';
+import { browserCommand, devToolsPath } from './browser-command.ts';
 import { DevToolsDoor } from './devtools-door.ts';
 
 const killGraceMs = 5000;
@@ -91,7 +92,7 @@ function running(sandbox: SandboxSurface): readonly ExecSurface[] {
 async function launch(sandbox: SandboxSurface, body: BrowserBody): Promise<ExecSurface> {
   const { services, user } = sandbox.view();
   const names = services.map(({ name }) => name);
-  return await sandbox.exec(
+  const exec = await sandbox.exec(
     execBody.parse({
       argv: browserCommand(body, names),
       // There is the database that has it trust the sandbox's CA, where the gate opens TLS.
@@ -101,6 +102,14 @@ async function launch(sandbox: SandboxSurface, body: BrowserBody): Promise<ExecS
       reason: 'a browser to be driven from outside',
     }),
   );
+  try {
+    // The port may have been published meanwhile. From here on the running browser refuses that.
+    refusePublished(sandbox);
+  } catch (error) {
+    await exec.kill(killGraceMs);
+    throw error;
+  }
+  return exec;
 }
 
 /** Of the browser's own WebSocket, when Chromium listens there. */
