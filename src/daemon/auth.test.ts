@@ -10,6 +10,7 @@ import { bundleProgram } from '../../test/support/child-program.ts';
 import { ask, littleDaemon } from '../../test/support/little-daemon.ts';
 import { temporaryFolder } from '../../test/support/little-engine.ts';
 import { startWriters } from '../../test/support/shared-writers.ts';
+import { dial, heard, lossOf } from '../../test/support/sockets.ts';
 import { isOwnHost, provideToken, readListenAddress } from './auth.ts';
 
 const token = 'a'.repeat(43);
@@ -72,6 +73,17 @@ describe('[N5] a stranger on the TCP port', () => {
     }
     known.write(`${head}Authorization: Bearer ${token}\r\n\r\n`);
     expect(String((await once(known, 'data'))[0])).toMatch(/^HTTP\/1\.1 200 /);
+  });
+
+  it('holds no connection by its half of a WebSocket that is refused', async () => {
+    const { daemon } = await littleDaemon();
+    const port = await daemon.listenOnPort({ host: '127.0.0.1', port: 0 }, token);
+    const stranger = await dial({ port, host: '127.0.0.1' });
+    stranger.write(
+      'GET /v1 HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n',
+    );
+    expect(await heard(stranger)).toMatch(/^HTTP\/1\.1 401 /);
+    expect(await lossOf(stranger)).toMatch(/^(ECONNRESET|EPIPE)$/);
   });
 
   it('is turned away beyond 1024 connections, and the Unix socket is not', async () => {

@@ -20,6 +20,7 @@ import {
 } from './inner-call.ts';
 import type { Logger } from './logger.ts';
 import { readQuery } from './query.ts';
+import { refuseUpgrade } from './refuse-upgrade.ts';
 import type { Route } from './route.ts';
 import type { Matched, Router } from './router.ts';
 import { sendError, sendReply } from './send-reply.ts';
@@ -258,10 +259,7 @@ export class HttpServer {
       const shown = presentable(error);
       if (shown.kind === 'internal') log.error('a handshake failed', { route: path, error });
       const status = statusOf(shown);
-      const body = JSON.stringify(errorBody(shown));
-      socket.end(
-        `HTTP/1.1 ${status} Refused\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-      );
+      refuseUpgrade(socket, status, JSON.stringify(errorBody(shown)));
       observer.answered(path, 'GET', status);
     }
   }

@@ -54,6 +54,19 @@ export function ending(stream: Readable): Promise<string> {
   });
 }
 
+/** How a socket learns that the other side is gone: it writes until that fails. A side that ended its own half alone would take it all. */
+export async function lossOf(socket: Socket): Promise<string> {
+  const code = new Promise<string>((resolve) =>
+    socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message)),
+  );
+  const writing = setInterval(() => socket.write('x'), 10);
+  try {
+    return await code;
+  } finally {
+    clearInterval(writing);
+  }
+}
+
 /** How a connection to there ends, which may be before it has begun. */
 export async function fate(options: NetConnectOpts): Promise<string> {
   const socket = await dial(options).catch((error: NodeJS.ErrnoException) => error);

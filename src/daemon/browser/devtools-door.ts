@@ -8,6 +8,7 @@ import type { Duplex } from 'node:stream';
 import { type BoundPort, bindPort } from '../../sandboxes/bound-port.ts';
 import { InjectedConnections } from '../injected-connections.ts';
 import { relayRequest, relayWebSocket } from '../previews/preview-relay.ts';
+import { refuseUpgrade } from '../refuse-upgrade.ts';
 import { admit, newToken } from './devtools-access.ts';
 import { askListing, isListing, throughDoor } from './devtools-json.ts';
 
@@ -107,17 +108,15 @@ export class DevToolsDoor {
 
 const plainHeaders = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' } as const;
 
+/** SECURITY: the connection ends with it: strangers do not hold the places of the port. */
 function sendReason(response: ServerResponse, status: number, reason: string): void {
   if (response.headersSent) {
     response.destroy();
     return;
   }
-  response.writeHead(status, { ...plainHeaders, 'content-type': 'text/plain; charset=utf-8' });
+  const headers = { ...plainHeaders, 'content-type': 'text/plain; charset=utf-8', connection: 'close' };
+  response.writeHead(status, headers);
   response.end(`sally: ${reason}\n`);
-}
-
-function refuseUpgrade(client: Duplex, status: number): void {
-  client.end(`HTTP/1.1 ${status} Refused\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`);
 }
 
 /** SECURITY: the token stays outside; the browser in the sandbox never sees it. */

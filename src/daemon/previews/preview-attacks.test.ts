@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { dial, heard, lossOf } from '../../../test/support/sockets.ts';
 import { until } from '../../../test/support/until.ts';
 import type { SandboxSurface } from '../surface.ts';
 import { LaunchFiles } from './launch-files.ts';
@@ -176,6 +177,15 @@ describe('[N5] a session of a preview', () => {
       client.write(`GET / HTTP/1.1\r\nHost: ${name}\r\n\r\n`);
       expect(await text(client)).toMatch(name === host ? /^HTTP\/1\.1 401 / : /^HTTP\/1\.1 421 /);
     }
+  });
+
+  it('leaves none to who keeps a half of a WebSocket that is refused', async () => {
+    const { origin } = await preview('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
+    const { host, port } = new URL(origin);
+    const client = await dial({ host: '127.0.0.1', port: Number(port) });
+    client.write([webSocket[0], `Host: ${host}`, ...webSocket.slice(1), '', ''].join('\r\n'));
+    expect(await heard(client)).toMatch(/^HTTP\/1\.1 401 /);
+    expect(await lossOf(client)).toMatch(/^(ECONNRESET|EPIPE)$/);
   });
 
   it('has so many connections at a time that others of the same port keep theirs', async () => {

@@ -14,6 +14,7 @@ import type { PreviewView } from '../../protocol/views.ts';
 import { type BoundPort, bindPort } from '../../sandboxes/bound-port.ts';
 import { InjectedConnections } from '../injected-connections.ts';
 import { connectInside } from '../inside-connection.ts';
+import { refuseUpgrade } from '../refuse-upgrade.ts';
 import type { SandboxSurface } from '../surface.ts';
 import type { LaunchFiles } from './launch-files.ts';
 import { isOwnRequest, PreviewAccess, previewCookie } from './preview-access.ts';
@@ -189,12 +190,12 @@ export class Previews {
     const admission = preview === undefined ? { status: 421 } : admissionOf(preview, request);
     if (preview === undefined || 'status' in admission || !isWebSocket) {
       const status = 'status' in admission ? admission.status : 400;
-      client.end(`HTTP/1.1 ${status} Refused\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`);
+      refuseUpgrade(client, status);
       return;
     }
     this.#connect(preview, client, admission)
       .then((inside) => relayWebSocket(request, client, head, inside))
-      .catch(() => client.end('HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n'));
+      .catch(() => refuseUpgrade(client, 502));
   }
 
   /** SECURITY: an address, and a name that an attacker's DNS points here, is nobody's preview. */
