@@ -24,6 +24,12 @@ const rules = [
     allowed: (path) => path === 'src/cli/output.ts' || path === 'src/daemon/main.ts',
   },
   {
+    name: 'stdout and stderr are asked about or given to pump() outside of src/cli/output.ts, and to nothing else that writes',
+    pattern:
+      /(?<!\bpump\([^;]*)\bprocess\.std(out|err)\b(?!\.(isTTY|rows|columns|on|off)\b)|\bstd(out|err)\b[^;=]*\} = process\b/,
+    allowed: (path) => path === 'src/cli/output.ts' || path === 'src/daemon/main.ts',
+  },
+  {
     name: 'raw bytes go to a terminal only where they are of the command that the user runs (foreground.ts)',
     pattern: /\bpump\((?!shownContent)[^;]*process\.std(out|err)\)/,
     allowed: (path) => /^src\/cli\/(foreground|commands\/(attach|logs|daemon|diff))\.ts$/.test(path),

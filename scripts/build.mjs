@@ -67,7 +67,6 @@ const loadedByEntry = [
   'config/load-config',
   'sdk/other-engines',
   'sdk/start-daemon',
-  'setup/ask-consent',
   'setup/images',
 ];
 /** The verbs that are in the entry itself. */

@@ -2,8 +2,7 @@
 
 import type { TaskState } from '../agents/fan-out.ts';
 import { formatSize } from '../lib/sizes.ts';
-import { harmless } from './harmless.ts';
-import { note } from './output.ts';
+import { note, noteRow, redrawLines, terminalSize } from './output.ts';
 import { printable, table } from './table.ts';
 
 export interface FanOutView {
@@ -19,18 +18,18 @@ const redrawMs = 100;
 const tickMs = 1000;
 const longestTask = 40;
 
-export function fanOutView(stream: NodeJS.WriteStream = process.stderr): FanOutView {
+export function fanOutView(): FanOutView {
   const done = (states: readonly TaskState[]): void => {
-    for (const line of rowsOf(states, performance.now())) stream.write(`${harmless(line)}\n`);
+    for (const line of rowsOf(states, performance.now())) noteRow(line);
     const count = (wanted: TaskState['state']): number =>
       states.filter(({ state }) => state === wanted).length;
     note(`${count('done')} done, ${count('failed')} failed, ${count('cancelled')} cancelled`);
   };
-  if (!stream.isTTY) return { changed: (_, state) => sayPlainly(state), aside: note, done };
-  return liveTable(stream, done);
+  if (terminalSize() === undefined) return { changed: (_, state) => sayPlainly(state), aside: note, done };
+  return liveTable(done);
 }
 
-function liveTable(stream: NodeJS.WriteStream, done: FanOutView['done']): FanOutView {
+function liveTable(done: FanOutView['done']): FanOutView {
   let lines = 0;
   let drawnAt = Number.NEGATIVE_INFINITY;
   let next: NodeJS.Timeout | undefined;
@@ -38,7 +37,7 @@ function liveTable(stream: NodeJS.WriteStream, done: FanOutView['done']): FanOut
   const clear = (): void => {
     clearTimeout(next);
     next = undefined;
-    if (lines > 0) stream.write(`\x1b[${lines}A\x1b[0J`);
+    redrawLines([], lines);
     lines = 0;
   };
   const draw = (states: readonly TaskState[]): void => {
@@ -46,10 +45,9 @@ function liveTable(stream: NodeJS.WriteStream, done: FanOutView['done']): FanOut
     shownLast = states;
     drawnAt = performance.now();
     // What does not fit could not be taken back: what runs comes first.
-    const most = Math.max(3, (stream.rows || 24) - 2);
+    const most = Math.max(3, (terminalSize()?.rows ?? 24) - 2);
     const shown = rowsOf([...states].sort(byInterest), drawnAt).slice(0, most);
-    for (const line of shown)
-      stream.write(`${harmless(line).slice(0, Math.max(20, (stream.columns || 80) - 1))}\n`);
+    redrawLines(shown, 0);
     lines = shown.length;
     next = setTimeout(() => draw(states), tickMs);
   };

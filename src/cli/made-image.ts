@@ -19,9 +19,9 @@ export function installConsent(
 ): (packages: readonly string[]) => Promise<boolean> {
   return async (packages) => {
     line.done();
-    const { askConsent } = await import('../setup/ask-consent.ts');
+    const { askConsent } = await import('./ask.ts');
     const agreed = yes || readCliEnvironment().ci;
-    return await askConsent({ what: `${packages.join(', ')} with apt-get`, agreed, say: note }, signal);
+    return await askConsent({ what: `${packages.join(', ')} with apt-get`, agreed }, signal);
   };
 }
 

@@ -185,14 +185,14 @@ async function makeImage(agent: string | undefined, line: ProgressLine, context:
 async function makeBaseImage(line: ProgressLine, { signal }: CliContext): Promise<void> {
   const [{ makeImageHere }, { askConsent }] = await Promise.all([
     import('../setup/images.ts'),
-    import('../setup/ask-consent.ts'),
+    import('./ask.ts'),
   ]);
   await makeImageHere('base', {
     progress: line.report,
     consent: async (packages) => {
       line.done();
       const what = `${packages.join(', ')} with apt-get`;
-      return await askConsent({ what, agreed: readCliEnvironment().ci, say: note }, signal);
+      return await askConsent({ what, agreed: readCliEnvironment().ci }, signal);
     },
     signal,
   });

@@ -27,6 +27,32 @@ export function prompt(text: string): void {
   process.stderr.write(harmless(text));
 }
 
+/** Where lines can be drawn again in place. Undefined: stderr is no terminal. */
+export function terminalSize(): { readonly rows: number; readonly columns: number } | undefined {
+  const { isTTY, rows, columns } = process.stderr;
+  return isTTY === true ? { rows: rows || 24, columns: columns || 80 } : undefined;
+}
+
+/** The line of the cursor, which the next call replaces; an empty text clears it. */
+export function redrawLine(text: string): void {
+  process.stderr.write(`\r\x1b[2K${text === '' ? '' : harmless(colours.dim(shortened(harmless(text))))}`);
+}
+
+/** Lines in the place of as many above the cursor as the call before drew. */
+export function redrawLines(lines: readonly string[], above: number): void {
+  const clear = above === 0 ? '' : `\x1b[${above}A\x1b[0J`;
+  process.stderr.write(`${clear}${lines.map((line) => `${shortened(harmless(line))}\n`).join('')}`);
+}
+
+/** A line that wraps could not be replaced. */
+const shortened = (line: string): string =>
+  line.slice(0, Math.max(20, (terminalSize()?.columns ?? line.length + 1) - 1));
+
+/** A line of stderr without a prefix. */
+export function noteRow(text: string): void {
+  process.stderr.write(`${harmless(text)}\n`);
+}
+
 /** What the user's own command has printed, as it is. */
 export function printOutput({ stdout, stderr }: { readonly stdout: string; readonly stderr: string }): void {
   process.stdout.write(stdout);

@@ -1,8 +1,7 @@
 /** Renders progress: one line that rewrites itself on a terminal, one line a step elsewhere, nothing when quiet. */
 
-import pc from 'picocolors';
 import type { Progress, ProgressEvent } from '../lib/progress.ts';
-import { harmless } from './harmless.ts';
+import { note, redrawLine, terminalSize } from './output.ts';
 
 export interface ProgressLine {
   readonly report: Progress;
@@ -12,8 +11,8 @@ export interface ProgressLine {
 
 const redrawMs = 80;
 
-export function progressLine(stream: NodeJS.WriteStream = process.stderr): ProgressLine {
-  if (!stream.isTTY) return plainProgress(stream);
+export function progressLine(): ProgressLine {
+  if (terminalSize() === undefined) return plainProgress();
   let drawnAt = 0;
   let drawn = false;
   const report = (event: ProgressEvent): void => {
@@ -21,25 +20,24 @@ export function progressLine(stream: NodeJS.WriteStream = process.stderr): Progr
     if (now - drawnAt < redrawMs) return;
     drawnAt = now;
     drawn = true;
-    const text = harmless(`${event.step}: ${event.message.replace(/\s+/g, ' ').trim()}`);
-    stream.write(`\r\x1b[2K${pc.dim(text.slice(0, Math.max(20, (stream.columns ?? 80) - 1)))}`);
+    redrawLine(`${event.step}: ${event.message.replace(/\s+/g, ' ').trim()}`);
   };
   const done = (): void => {
-    if (drawn) stream.write('\r\x1b[2K');
+    if (drawn) redrawLine('');
     drawn = false;
   };
   return { report, done };
 }
 
-function plainProgress(stream: NodeJS.WriteStream): ProgressLine {
+function plainProgress(): ProgressLine {
   let last = '';
   const report = (event: ProgressEvent): void => {
     // A log wants what happens, not each percent of it.
     if (event.current !== undefined) return;
-    const text = harmless(`sally: ${event.step}: ${event.message.trim()}`);
+    const text = `${event.step}: ${event.message.trim()}`;
     if (text === last) return;
     last = text;
-    stream.write(`${text}\n`);
+    note(text);
   };
   return { report, done: () => {} };
 }

@@ -16,12 +16,16 @@ export async function runCli(register: (registry: Registry) => void): Promise<vo
     desk.receive('SIGPIPE');
   });
   const run = program(desk, register);
+  const failed = (error: unknown): number => {
+    printError(error, { json: run.wantsJson(), debug: readCliEnvironment().debug });
+    return exitCodeFor(error, run.verbKind());
+  };
+  // SECURITY: Node would print such an error as it is, with what others wrote in it. A rejection nobody handles comes here as well.
+  process.on('uncaughtException', (error) => process.exit(failed(error)));
   try {
     process.exitCode = desk.exitCode(await run.main(process.argv.slice(2)));
   } catch (error) {
-    printError(error, { json: run.wantsJson(), debug: readCliEnvironment().debug });
-    process.exitCode = desk.exitCode(
-      desk.interruption === undefined ? exitCodeFor(error, run.verbKind()) : exitCode.interrupted,
-    );
+    const code = failed(error);
+    process.exitCode = desk.exitCode(desk.interruption === undefined ? code : exitCode.interrupted);
   }
 }

@@ -11,7 +11,7 @@ const detachKeys = Buffer.from([0x10, 0x11]);
 
 /** Returns what puts the terminal back as it was. `leave` is called at Ctrl-P Ctrl-Q, where it is given. */
 export function feedTerminal(exec: ExecProcess, leave?: () => void): () => void {
-  const { stdin, stdout } = process;
+  const { stdin } = process;
   // Raw: Ctrl-C and the like are for the program inside, which has a terminal of its own to make signals of them.
   stdin.setRawMode(true);
   let last: number | undefined;
@@ -28,10 +28,10 @@ export function feedTerminal(exec: ExecProcess, leave?: () => void): () => void 
   };
   stdin.on('data', onData);
   stdin.resume();
-  stdout.on('resize', onResize);
+  process.stdout.on('resize', onResize);
   return () => {
     stdin.off('data', onData);
-    stdout.off('resize', onResize);
+    process.stdout.off('resize', onResize);
     stdin.setRawMode(false);
     stdin.pause();
   };

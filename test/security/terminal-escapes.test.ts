@@ -2,6 +2,7 @@
 
 import { appendFile, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { packageInfo } from '../../src/lib/package-root.ts';
 import { boxForAll, makeBox, newFolder, sally } from '../support/cli.ts';
@@ -123,6 +124,23 @@ describe.runIf(hasTerminal)('on a terminal', () => {
     expect((await failed.result).code).toBe(1);
     expectHarmless(failed.raw());
     expect(failed.raw()).toContain('SALLYPORT_DAEMON_IDLE');
+  });
+
+  it('an error that nobody handles is shown by its codes, and the exit code is that of the verb', async () => {
+    const preload = fileURLToPath(new URL('../support/throw-after-output.cjs', import.meta.url));
+    const verbs = [
+      { args: ['completion', 'bash'], code: 1 },
+      { args: ['exec', box(), '--', 'echo', 'here'], code: 125 },
+    ];
+    for (const THROWN_BY of ['timer', 'promise']) {
+      for (const { args, code } of verbs) {
+        const env = { NODE_OPTIONS: `--require=${preload}`, THROWN: hostile, THROWN_BY };
+        const failed = await shown(args, { env });
+        expect((await failed.result).code, failed.raw()).toBe(code);
+        expectHarmless(failed.raw());
+        expect(failed.raw()).toContain('internal error');
+      }
+    }
   });
 
   it('lines of the daemon’s log are shown by their codes', async () => {

@@ -1,13 +1,13 @@
 /** `sally setup`: find, start or install an engine; `--status` and `--stop` for the private one. */
 
 import { SallyportError } from '../../protocol/errors.ts';
-import { askConsent } from '../../setup/ask-consent.ts';
 import { type SetUp, setUpHere, statusHere, stopHere } from '../../setup/here.ts';
 import type { PrivateEngineStatus } from '../../setup/private-engine/status.ts';
 import type { StopResult } from '../../setup/private-engine/stop.ts';
+import { askConsent } from '../ask.ts';
 import type { CliContext } from '../context.ts';
 import { exitCode } from '../exit-codes.ts';
-import { note, print, printJson } from '../output.ts';
+import { print, printJson } from '../output.ts';
 import { progressLine } from '../progress-line.ts';
 
 export interface SetupOptions {
@@ -33,10 +33,7 @@ async function setUp(options: SetupOptions, { signal }: CliContext): Promise<num
     consent: async (plan, ci) => {
       line.done();
       const agreed = options.yes === true || ci;
-      return await askConsent(
-        { what: `${plan.packages.join(', ')} with apt-get`, agreed, say: note },
-        signal,
-      );
+      return await askConsent({ what: `${plan.packages.join(', ')} with apt-get`, agreed }, signal);
     },
     signal,
   }).finally(line.done);
