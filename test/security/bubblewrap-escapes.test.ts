@@ -1,6 +1,7 @@
 /** What somebody inside a box of bubblewrap tries first. Each denial is the kernel's answer, read by a program inside. */
 
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -9,6 +10,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { keeperBinaryPath } from '../../src/porter/binary.ts';
+import type { SandboxRecord } from '../../src/sandboxes/records.ts';
 import { nativeArchitecture } from '../support/porter-child.ts';
 import { commandExists, isRoot, requirement } from '../support/requires.ts';
 import { openSandboxes, runInSandbox } from '../support/sandboxes.ts';
@@ -21,28 +23,72 @@ const limitsFile = existsSync('/sys/fs/cgroup/cgroup.controllers')
   ? '/sys/fs/cgroup/memory.max'
   : '/sys/fs/cgroup/memory/memory.limit_in_bytes';
 
-/** One line for each attempt: its name, and what the kernel said. */
-const attempts = (hostPid: number, hostSocket: string): string => `
-import ctypes, errno, fcntl, os, platform, signal, socket, struct
+/**
+ * One line for each attempt: its name, and what the kernel said. Each has a process of its own, so that one which succeeds changes
+ * nothing for the next. With the argument `outside` root does the same on the host, for the controls: with a terminal, in a mount and
+ * a host name namespace of its own, where /tmp, /usr and /etc are empty memory.
+ */
+const attempts = (hostPid: number, hostSocket: string, hostLimits = ''): string => `
+import ctypes, errno, fcntl, os, platform, pty, signal, socket, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
 ARM = platform.machine() == 'aarch64'
-def said(result):
-    return 'done' if result >= 0 else errno.errorcode[ctypes.get_errno()]
+OUTSIDE = sys.argv[1:] == ['outside']
+if OUTSIDE:
+    own = os.dup(1)
+    child, _ = pty.fork()
+    if child != 0:
+        sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    sys.stdout = os.fdopen(own, 'w')
+def set_apart():
+    assert libc.unshare(0x20000 | 0x4000000) == 0
+    assert libc.mount(b'none', b'/', None, 0x44000, None) == 0
+    for place in (b'/tmp', b'/usr', b'/etc'):
+        assert libc.mount(b'none', place, b'tmpfs', 0, None) == 0
+    open('/tmp/porter', 'w').close()
+def apart(name, act):
+    sys.stdout.flush()
+    child = os.fork()
+    if child != 0:
+        if os.waitpid(child, 0)[1] != 0:
+            sys.exit(name + ' did not answer')
+        return
+    if OUTSIDE:
+        set_apart()
+    print(name, act(), flush=True)
+    os._exit(0)
 def call(name, x86, arm, *arguments):
     values = [ctypes.c_char_p(each) if isinstance(each, bytes) else ctypes.c_long(each) for each in arguments]
-    print(name, said(libc.syscall(ctypes.c_long(arm if ARM else x86), *values)))
-def tried(name, act):
+    def act():
+        result = libc.syscall(ctypes.c_long(arm if ARM else x86), *values)
+        # The child of a clone that succeeded.
+        if name == 'clone-user' and result == 0:
+            os._exit(0)
+        return 'done' if result >= 0 else errno.errorcode[ctypes.get_errno()]
+    apart(name, act)
+def tried(name, attempt):
+    def act():
+        try:
+            attempt()
+            return 'done'
+        except OSError as error:
+            return errno.errorcode[error.errno]
+    apart(name, act)
+FIRST = '/proc/${hostPid}' if OUTSIDE else '/proc/1'
+PORTER = '/tmp/porter' if OUTSIDE else '/.sallyport/porter'
+LIMITS = '${hostLimits}' if OUTSIDE else '${limitsFile}'
+# Opened and not written: outside it would be a setting of this machine.
+def open_to_write(path):
+    os.close(os.open(path, os.O_RDWR))
+# Node pads the name of such a socket up to the length of an address, or not, by its version.
+def reach(name):
     try:
-        act()
-        print(name, 'done')
-    except OSError as error:
-        print(name, errno.errorcode[error.errno])
-def write_to(path):
-    with open(path, 'r+') as file:
-        file.write('0')
+        socket.socket(socket.AF_UNIX).connect(name)
+    except OSError:
+        socket.socket(socket.AF_UNIX).connect(name.ljust(108, '\\0'))
 REMOUNT_BIND = 0x1020
 call('remount', 165, 40, b'none', b'/usr', b'', REMOUNT_BIND, 0)
-call('mount-host', 165, 40, b'/dev/vda', b'/tmp', b'ext4', 0, 0)
+call('mount-host', 165, 40, b'/dev/none' if OUTSIDE else b'/dev/vda', b'/tmp', b'ext4', 0, 0)
+call('mount-memory', 165, 40, b'none', b'/tmp', b'tmpfs', 0, 0)
 call('mount-proc', 165, 40, b'proc', b'/tmp', b'proc', 0, 0)
 call('umount', 166, 39, b'/usr', 0)
 call('pivot', 155, 41, b'/tmp', b'/tmp')
@@ -71,25 +117,27 @@ call('ptrace-outside', 101, 117, 16, ${hostPid}, 0, 0)
 tried('signal-outside', lambda: os.kill(${hostPid}, 0))
 tried('see-outside', lambda: os.stat('/proc/${hostPid}/status'))
 tried('become-root', lambda: os.setuid(0))
-tried('core-pattern', lambda: write_to('/proc/sys/kernel/core_pattern'))
-tried('ip-forward', lambda: write_to('/proc/sys/net/ipv4/ip_forward'))
-tried('unprivileged-ports', lambda: write_to('/proc/sys/net/ipv4/ip_unprivileged_port_start'))
-tried('max-namespaces', lambda: write_to('/proc/sys/user/max_user_namespaces'))
-tried('sysrq', lambda: write_to('/proc/sysrq-trigger'))
+tried('core-pattern', lambda: open_to_write('/proc/sys/kernel/core_pattern'))
+tried('ip-forward', lambda: open_to_write('/proc/sys/net/ipv4/ip_forward'))
+tried('unprivileged-ports', lambda: open_to_write('/proc/sys/net/ipv4/ip_unprivileged_port_start'))
+tried('max-namespaces', lambda: open_to_write('/proc/sys/user/max_user_namespaces'))
+tried('sysrq', lambda: open_to_write('/proc/sysrq-trigger'))
 tried('write-usr', lambda: open('/usr/planted', 'w'))
 tried('write-etc', lambda: open('/etc/planted', 'w'))
-tried('write-porter', lambda: open('/.sallyport/porter', 'r+'))
-tried('open-porter', lambda: os.chmod('/.sallyport/porter', 0o777))
-tried('write-limits', lambda: open('${limitsFile}', 'r+'))
+tried('write-porter', lambda: open_to_write(PORTER))
+tried('open-porter', lambda: os.chmod(PORTER, 0o777))
+tried('write-limits', lambda: open_to_write(LIMITS))
 tried('device', lambda: os.mknod('/tmp/disk', 0o60600, os.makedev(8, 0)))
-tried('terminal', lambda: open('/dev/tty', 'r+'))
+tried('terminal', lambda: open_to_write('/dev/tty'))
 tried('type-ahead', lambda: fcntl.ioctl(0, 0x5412, b'x'))
-tried('porter-memory', lambda: open('/proc/1/mem', 'rb'))
-tried('porter-files', lambda: os.listdir('/proc/1/fd'))
-tried('porter-root', lambda: os.listdir('/proc/1/root'))
+tried('porter-memory', lambda: open_to_write(FIRST + '/mem'))
+tried('porter-files', lambda: os.listdir(FIRST + '/fd'))
+tried('porter-root', lambda: os.listdir(FIRST + '/root'))
 tried('vsock', lambda: socket.socket(40, socket.SOCK_STREAM))
 tried('packets', lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW))
-tried('host-socket', lambda: socket.socket(socket.AF_UNIX).connect('\\0${hostSocket}'))
+tried('host-socket', lambda: reach('\\0${hostSocket}'))
+if OUTSIDE:
+    sys.exit()
 print('files', ','.join(sorted(os.listdir('/'))))
 print('homes', ','.join(os.listdir('/home')))
 print('run', ','.join(os.listdir('/run')), ','.join(os.listdir('/var')))
@@ -106,7 +154,9 @@ print('processes', sorted(int(p) for p in os.listdir('/proc') if p.isdigit())[0]
 print('suid', [l.split()[4] for l in open('/proc/self/mountinfo') if 'nosuid' not in l.split()[5]])
 `;
 
-function answers(text: string): Readonly<Record<string, string>> {
+type Findings = Readonly<Record<string, string>>;
+
+function answers(text: string): Findings {
   const lines = text.trim().split('\n');
   return Object.fromEntries(
     lines.map((line) => [line.slice(0, line.indexOf(' ')), line.slice(line.indexOf(' ') + 1)]),
@@ -122,9 +172,83 @@ async function abstractSocket(): Promise<string> {
   return name;
 }
 
-const denied: Readonly<Record<string, string>> = {
+/** Of the same user as this test, and nobody waits for it: one that traces it holds nothing else up. */
+async function hostProcess(): Promise<number> {
+  const child = spawn('cat', { stdio: ['pipe', 'ignore', 'ignore'] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  await once(child, 'spawn');
+  return child.pid ?? 0;
+}
+
+/** The file that a sandbox sees as its limit of memory, as root of the host sees it. */
+function hostLimitsOf({ record }: { readonly record: SandboxRecord }): string {
+  const inGroup = `sallyport/${record.containerId}`;
+  return limitsFile.replace(/\/memory\.[^/]+$/, (file) => `/${inGroup}${file}`);
+}
+
+/** What the kernel says to root of the host. */
+async function outside(script: string): Promise<Findings> {
+  return answers((await promisify(execFile)('python3', ['-c', script, 'outside'])).stdout);
+}
+
+/**
+ * What the kernel says outside to arguments that mean nothing: it looked at them, so it did not refuse the call itself. Every other act
+ * is done there.
+ */
+const looked: Findings = {
+  // A device that is not there, instead of a disk of this machine.
+  'mount-host': 'ENOENT',
+  enter: 'EINVAL',
+  clone3: 'EINVAL',
+  keyctl: 'EINVAL',
+  bpf: 'EINVAL',
+  perf: 'EFAULT',
+  'io-uring': 'EFAULT',
+  'by-handle': 'EFAULT',
+  listmount: 'EFAULT',
+  module: 'EFAULT',
+  clock: 'EFAULT',
+  'kernel-log': 'EINVAL',
+};
+
+/**
+ * What a kernel may lack or refuse to all, and what it says then. Where it does, nothing shows that it is the sandbox that refuses: the
+ * refusal is without a control, and the test says so.
+ */
+const mayBeAbsent: Readonly<Record<string, readonly string[]>> = {
+  // Made up: no kernel has it.
+  future: ['ENOSYS'],
+  listmount: ['ENOSYS'],
+  module: ['ENOSYS'],
+  // EPERM: by the setting kernel.io_uring_disabled.
+  'io-uring': ['ENOSYS', 'EPERM'],
+  keyctl: ['ENOSYS'],
+  'add-key': ['ENOSYS'],
+  bpf: ['ENOSYS'],
+  perf: ['ENOENT', 'ENOSYS'],
+  userfaultfd: ['ENOSYS'],
+  vsock: ['EAFNOSUPPORT'],
+  sysrq: ['ENOENT'],
+  // For root without CAP_SYS_RESOURCE, as in a virtual machine of CI.
+  'max-namespaces': ['EACCES'],
+  // EIO: by the setting dev.tty.legacy_tiocsti, for root without CAP_SYS_ADMIN.
+  'type-ahead': ['EIO'],
+  // ENOSPC: by the setting user.max_user_namespaces.
+  'new-user': ['EINVAL', 'ENOSPC'],
+  'clone-user': ['EINVAL', 'ENOSPC'],
+};
+
+/** Each act that was refused inside must be possible outside. Says which ones this kernel refuses to all. */
+function expectControls(refused: readonly string[], found: Findings): void {
+  const without = refused.filter((name) => found[name] !== (looked[name] ?? 'done'));
+  for (const name of without) expect(mayBeAbsent[name] ?? [], `control of ${name}`).toContain(found[name]);
+  if (without.length > 0) process.stderr.write(`without a control on this kernel: ${without.join(', ')}\n`);
+}
+
+const denied: Findings = {
   remount: 'EPERM',
   'mount-host': 'EPERM',
+  'mount-memory': 'EPERM',
   'mount-proc': 'EPERM',
   umount: 'EPERM',
   pivot: 'EPERM',
@@ -156,7 +280,7 @@ describe.runIf(isThere)('[C4] inside a box of bubblewrap', () => {
   test('no attempt leads out', async () => {
     const { make } = await openSandboxes({ on: 'bubblewrap' });
     const box = await make();
-    const script = attempts(process.pid, await abstractSocket());
+    const script = attempts(await hostProcess(), await abstractSocket(), hostLimitsOf(box));
     const { stdout, stderr } = await runInSandbox(box, ['python3', '-c', script]);
     const found = answers(stdout.data);
     expect(stderr.data).toBe('');
@@ -199,6 +323,11 @@ describe.runIf(isThere)('[C4] inside a box of bubblewrap', () => {
         .join(','),
     );
     expect(await readdir('/usr')).not.toContain('planted');
+    // An ordinary user may do too little outside for a comparison.
+    const described = ['files', 'homes', 'run', 'devices', 'inherited', 'secrets', 'processes', 'suid'];
+    const acts = Object.keys(found).filter((name) => !described.includes(name));
+    expect(acts.length).toBeGreaterThan(40);
+    if (isRoot) expectControls(acts, await outside(script));
   });
 
   test('[N5] a link left on the way of a mount leads nothing to the host at the next start', async () => {
