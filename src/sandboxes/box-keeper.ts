@@ -101,6 +101,7 @@ export class BoxKeeper {
     try {
       this.#link = await materialise(this.#world, { ...this.#materialisation(), beforeStart });
       await this.#settleForListeners();
+      this.#requireWithinDisk();
       this.#ready();
     } catch (error) {
       const failure = diskErrorOf(keeper.record) ?? error;
@@ -127,6 +128,7 @@ export class BoxKeeper {
       else if (found.running) await this.#rejoin();
       else this.#link = await startBox(this.#world, this.#materialisation());
       await this.#settleForListeners();
+      this.#requireWithinDisk();
       this.#ready();
     } catch (error) {
       if (found === undefined) await this.#unmake();
@@ -156,10 +158,20 @@ export class BoxKeeper {
     if (porter !== undefined) await services.welcome(porter);
   }
 
-  /** A start that failed leaves nothing that runs. */
+  /**
+   * SECURITY: `haltOverDisk` may have come before the container ran, and so have stopped nothing. A sandbox with `overDisk` is not watched, so
+   * it must not become READY.
+   */
+  #requireWithinDisk(): void {
+    const over = diskErrorOf(this.#parts.keeper.record);
+    if (over !== undefined) throw over;
+  }
+
+  /** A start that failed leaves nothing that runs. A container without a link was stopped already, or never ran. */
   async #standDown(): Promise<void> {
+    const isLinked = this.#link !== undefined;
     this.drop();
-    if (!this.services.any) return;
+    if (!isLinked && !this.services.any) return;
     await this.#world.engine.stop(this.boxId(), 0);
     await this.services.stop(0);
   }

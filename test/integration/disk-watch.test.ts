@@ -3,8 +3,9 @@
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { isSallyportError } from '../../src/protocol/errors.ts';
+import type { DiskOver } from '../../src/sandboxes/records.ts';
 import type { Sandbox } from '../../src/sandboxes/sandbox.ts';
 import { makeBox, newFolder, sally } from '../support/cli.ts';
 import { imageFlags } from '../support/engine-under-test.ts';
@@ -54,6 +55,51 @@ async function expectHeld(box: Sandbox, folder: string, how: RegExp): Promise<vo
   expect((await runInSandbox(box, ['ls', folder])).stdout.data).toContain('small');
   expect(box.record.cleanUp).toBeUndefined();
 }
+
+describe('[N5] a limit that is exceeded before the sandbox is ready', () => {
+  const over: DiskOver = { rule: 'limit', of: 'bytes', limit: 64 * mib, used: 90 * mib, service: 'store' };
+  /** The watch finds it over its limit at this step of a create or start. Undefined: never. */
+  async function exceedingAt() {
+    const plan: { step?: string } = {};
+    const checkpoint = (name: string): void => {
+      if (name !== plan.step) return;
+      for (const box of opened.sandboxes.list())
+        void box.watched.exceed(over).catch((error: unknown) => opened.reports.push(String(error)));
+    };
+    const opened = await openSandboxes({ checkpoint });
+    const running = async () =>
+      (await opened.world.engine.list(opened.world.owner)).filter((box) => box.status === 'running');
+    return { ...opened, plan, running };
+  }
+
+  // The container does not run, is about to, and runs.
+  for (const step of ['create.recorded', 'create.pinned', 'create.greeted']) {
+    it(`fails a create at ${step}, and nothing runs`, async () => {
+      const { make, plan, running, sandboxes, reports } = await exceedingAt();
+      plan.step = step;
+      expect(await errorOf(make())).toBe('disk_limit_exceeded');
+      expect(sandboxes.list()[0]?.record).toMatchObject({ state: 'FAILED', overDisk: over });
+      expect(await running()).toEqual([]);
+      expect(reports).toEqual([]);
+    });
+  }
+
+  it('fails a start, and the next one without it makes the sandbox ready', async () => {
+    const { make, plan, running, reports } = await exceedingAt();
+    const box = await make();
+    await box.stop(0);
+    plan.step = 'create.pinned';
+    expect(await errorOf(box.start())).toBe('disk_limit_exceeded');
+    expect(box.record).toMatchObject({ state: 'FAILED', overDisk: over });
+    expect(await running()).toEqual([]);
+    delete plan.step;
+    await box.start();
+    expect(box.record).toMatchObject({ state: 'READY' });
+    expect(box.record.overDisk).toBeUndefined();
+    expect(await running()).toHaveLength(1);
+    expect(reports).toEqual([]);
+  });
+});
 
 when(asRoot, canMakeDisk('ext4')).describe('[N5] a disk that is not to be seen', () => {
   const disk = smallDisk('ext4', 700);
