@@ -24,12 +24,17 @@ function newWatch(
     use,
     written = {},
     deadlineMs = 60_000,
+    periodMs = 50,
     container = {},
+    sampled = () => {},
   }: {
     readonly use: (id: string, options: DiskUseOptions) => Promise<DiskUse>;
     readonly written?: Readonly<Record<string, number>>;
     readonly deadlineMs?: number;
+    readonly periodMs?: number;
     readonly container?: Partial<WatchedContainer>;
+    /** Called before a sample is taken. */
+    readonly sampled?: (disk: { freeBytes: number }) => void;
   },
 ) {
   const stopped: Record<string, DiskOver> = {};
@@ -43,10 +48,10 @@ function newWatch(
       stopped[name] = over;
     },
   });
-  const sample = async (): Promise<DiskSample> => ({
-    free: { bytes: disk.freeBytes, files: 9e6 },
-    total: { bytes: 200 * gib, files: 1e7 },
-  });
+  const sample = async (): Promise<DiskSample> => {
+    sampled(disk);
+    return { free: { bytes: disk.freeBytes, files: 9e6 }, total: { bytes: 200 * gib, files: 1e7 } };
+  };
   const watch = new DiskWatch({
     engine: {
       diskFolder: async () => undefined,
@@ -54,7 +59,7 @@ function newWatch(
       diskUse: use,
       diskWritten: async (id) => written[id],
     },
-    times: { sampleMs: 5, periodMs: 50, deadlineMs },
+    times: { sampleMs: 5, periodMs, deadlineMs },
     sandboxes: () => names.map(sandboxOf),
     report: (what) => void reports.push(what),
     sample,
@@ -99,6 +104,28 @@ describe('[N5] the watch over the disk', () => {
     expect(stopped).toMatchObject({ over: { rule: 'limit', used: 21 * gib } });
     // The same for a command.
     expect(await watch.measure('other')).toMatchObject({ amount: 0 });
+  });
+
+  it('stops a sandbox that was made and wrote while a sample was taken', async () => {
+    const names = ['first'];
+    let isDue = false;
+    const { stopped, watch } = newWatch(names, {
+      use: sized({ late: 30 * gib }),
+      // Nothing is measured for its age alone.
+      periodMs: 60_000,
+      sampled: (disk) => {
+        if (!isDue) return;
+        isDue = false;
+        names.push('late');
+        disk.freeBytes -= 30 * gib;
+      },
+    });
+    // Only ticks sample from then on.
+    await until(async () => watch.known('first') !== undefined);
+    isDue = true;
+    await until(async () => stopped['late'] !== undefined);
+    expect(stopped).toMatchObject({ late: { rule: 'limit', used: 30 * gib } });
+    expect(stopped['first']).toBeUndefined();
   });
 
   it('keeps the size of a sandbox that is paused in its first run', async () => {

@@ -139,11 +139,9 @@ export class DiskWatch implements DiskMeter {
   /** Never rejects. */
   async #tick(): Promise<void> {
     const { sandboxes, times } = this.#parts;
-    const all = sandboxes();
-    const watched = all.filter(({ isActive }) => isActive);
-    const containers = all.flatMap((sandbox) => sandbox.containers);
-    if (watched.length === 0) {
-      this.#sizes.track(containers, undefined);
+    const isAnyActive = sandboxes().some(({ isActive }) => isActive);
+    if (!isAnyActive) {
+      this.#sizes.track(containersOf(sandboxes()), undefined);
       this.#reserve.reset();
       this.#before = undefined;
       this.#timer = undefined;
@@ -152,7 +150,10 @@ export class DiskWatch implements DiskMeter {
     let pauseMs = times.sampleMs;
     try {
       const sample = await this.sample();
-      this.#sizes.track(containers, this.#before);
+      // After the sample: what is not on this list was created later, so the sample has nothing of what it writes.
+      const all = sandboxes();
+      const watched = all.filter(({ isActive }) => isActive);
+      this.#sizes.track(containersOf(all), this.#before);
       if (sample !== undefined) this.#reserve.check(watched, sample, this.#before);
       this.#before = sample;
       this.#checkLimits(watched, sample);
@@ -248,6 +249,9 @@ export class DiskWatch implements DiskMeter {
     });
   }
 }
+
+const containersOf = (sandboxes: readonly WatchedSandbox[]): readonly WatchedContainer[] =>
+  sandboxes.flatMap(({ containers }) => containers);
 
 function limitOf({ limitBytes, roomBytes }: WatchedContainer, { first }: DiskEntry): number {
   return roomBytes === undefined ? limitBytes : (first ?? 0) + roomBytes;
