@@ -69,6 +69,35 @@ describe('[N5] the disk of a sandbox', () => {
     expect(notes).toEqual(['disk_limit_services']);
   });
 
+  it.each([
+    {
+      what: 'cannot be measured',
+      measure: async () => await Promise.reject(new Error('du is missing')),
+      row: {
+        found: 'not enforced: du is missing',
+        status: 'failed',
+        advice: expect.stringContaining('Only the reserve'),
+      },
+    },
+    {
+      what: 'is measured in part',
+      measure: async () => ({ amount: gib, isComplete: false, hasDeleted: true }),
+      row: {
+        found: 'not enforced: the daemon cannot read all of its files',
+        status: 'failed',
+        advice: expect.stringContaining('Only the reserve'),
+      },
+    },
+    {
+      what: 'is measured',
+      measure: async () => ({ amount: gib, isComplete: true, hasDeleted: true }),
+      row: { found: expect.stringMatching(/^watched: 1\.0 GiB of /), status: 'ok' },
+    },
+  ])('says of a container that $what whether its limit is enforced', async ({ measure, row }) => {
+    const { disk } = diskOf({ services: [] }, measure);
+    expect(await disk.rows()).toMatchObject([{ name: 'disk', ...row }]);
+  });
+
   it('lets a create go on when a measurement fails', async () => {
     const { disk, reports } = diskOf({}, async () => await Promise.reject(new Error('late')));
     await disk.requireWithinLimits();

@@ -1,11 +1,13 @@
 /** A sandbox that writes too much, on a disk that is nobody else's: an engine of this file's own on a loop device. */
 
-import { chown, readFile, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { createContainer } from '../../src/engines/docker/containers/create.ts';
 import { removeContainer } from '../../src/engines/docker/containers/remove.ts';
+import { dockerServiceEngine } from '../../src/engines/docker/service-engine.ts';
 import { formatSize } from '../../src/lib/sizes.ts';
+import { label } from '../../src/protocol/labels.ts';
 import type { HealthView, SandboxView } from '../../src/protocol/views.ts';
 import type { DaemonClient } from '../../src/sdk/client.ts';
 import { followEvents, type SandboxEvent } from '../../src/sdk/events.ts';
@@ -13,14 +15,17 @@ import type { CreateOptions, Sandbox } from '../../src/sdk/sandbox.ts';
 import { type DaemonHome, daemonHome } from '../support/daemon-home.ts';
 import { makeSandbox } from '../support/daemon-world.ts';
 import { testImage } from '../support/engine-under-test.ts';
-import { canMakeDisk } from '../support/loop-disk.ts';
+import { canMakeDisk, folderOnLoopDisk } from '../support/loop-disk.ts';
 import { newProject } from '../support/projects.ts';
 import { commandExists, requirement } from '../support/requires.ts';
+import { engineExec } from '../support/runtime-box.ts';
 import { asRoot, fullSizes, onGvisor, when } from '../support/selection.ts';
 import { smallDisk } from '../support/small-disk.ts';
 import { until } from '../support/until.ts';
 
 const mib = 2 ** 20;
+/** The user of a sandbox without a live workspace. */
+const boxUid = 1000;
 
 const sequenceOf = async (client: DaemonClient): Promise<number> =>
   (await client.json<HealthView>('GET', '/v1/health')).sequence;
@@ -53,6 +58,14 @@ const containerBytes = async ({ engine }: DaemonHome, { info }: Sandbox): Promis
   (await engine.diskUse(info.containerId ?? '', { of: 'bytes' })).amount;
 const rowOf = async (box: Sandbox, row = 'disk') =>
   (await box.verify()).checks.find(({ name }) => name === row);
+async function logsUntil(box: Sandbox, service: string, end: RegExp): Promise<string> {
+  let text = '';
+  for await (const chunk of box.serviceLogs(service, { follow: true })) {
+    text += chunk.toString();
+    if (end.test(text)) return text;
+  }
+  throw new Error(`the service ended: ${text}`);
+}
 const runningArgv = async (box: Sandbox) =>
   (await box.execs()).filter(({ state }) => state === 'running').map(({ argv }) => argv);
 
@@ -64,11 +77,11 @@ when(asRoot, canMakeDisk('ext4')).describe('[N5] a limit of disk that is watched
   };
 
   when(asRoot).it('stops a sandbox that is over it with its commands, and removes nothing', async () => {
+    const outside = folderOnLoopDisk(250, boxUid);
+    const live = folderOnLoopDisk(150, 1234);
     const { daemon } = await open();
     const { client } = daemon;
     const project = await newProject({ 'file.txt': 'as it was\n' });
-    const outside = await newProject({ 'read.me': '' });
-    await chown(outside, 1000, 1000);
     const command = ['sh', '-c', `echo begun; ${forever}`];
     const box = await makeSandbox(daemon, {
       name: 'writer',
@@ -77,7 +90,11 @@ when(asRoot, canMakeDisk('ext4')).describe('[N5] a limit of disk that is watched
       mounts: [{ source: outside, target: '/outside', writable: true }],
       command,
     });
-    const neighbour = await makeSandbox(daemon, { name: 'neighbour' });
+    const neighbour = await makeSandbox(daemon, {
+      name: 'neighbour',
+      limits: { disk: '64m' },
+      workspace: { path: live, mode: 'live' },
+    });
 
     // Below the limit nothing happens, and what is in force is said.
     await box.sh(`${write(60, 'small')}; echo changed > /workspace/file.txt`, { check: true });
@@ -94,11 +111,15 @@ when(asRoot, canMakeDisk('ext4')).describe('[N5] a limit of disk that is watched
       disk: { usedBytes: expect.any(Number), measuredAt: expect.any(String) },
     });
     // What is on the host is outside of it.
-    await box.sh('head -c 150M /dev/zero > /outside/big && sync /outside/big', { check: true });
+    await box.sh('head -c 100M /dev/zero > /outside/big && sync /outside/big', { check: true });
+    await neighbour.sh('head -c 80M /dev/zero > /workspace/big && sync /workspace/big', { check: true });
+    expect((await rowOf(neighbour))?.found).toMatch(
+      /^watched: \S+ KiB of 64 MiB, .*; not counted: \/workspace$/,
+    );
 
     const since = await sequenceOf(client);
     const background = await box.spawn(['tail', '-f', '/dev/null'], { background: true });
-    await expect(box.sh(`${write(200)}; ${forever}`)).rejects.toMatchObject({
+    await expect(box.sh(`${write(120)}; ${forever}`)).rejects.toMatchObject({
       ...exceeded,
       message: expect.stringMatching(/wrote \d+ MiB, and the disk limit is 128 MiB/),
       advice: bothWays('writer'),
@@ -141,12 +162,12 @@ when(asRoot, canMakeDisk('ext4')).describe('[N5] a limit of disk that is watched
     expect(await runningArgv(box)).toEqual([]);
 
     // With more it goes on where it was, with its command.
-    await box.start({ disk: '400m' });
-    expect(await box.refresh()).toMatchObject({ state: 'READY', limits: { diskBytes: 400 * mib } });
+    await box.start({ disk: '300m' });
+    expect(await box.refresh()).toMatchObject({ state: 'READY', limits: { diskBytes: 300 * mib } });
     expect(box.info.disk.cleanUp).toBeUndefined();
     expect((await box.sh('wc -c < /var/tmp/small')).stdout.trim()).toBe(String(60 * mib));
     expect(await runningArgv(box)).toEqual([command]);
-    expect((await rowOf(box))?.found).toMatch(/of 400 MiB/);
+    expect((await rowOf(box))?.found).toMatch(/of 300 MiB/);
 
     // Over that as well: it is cleaned up, and goes on with the same limit.
     const again = await sequenceOf(client);
@@ -157,7 +178,7 @@ when(asRoot, canMakeDisk('ext4')).describe('[N5] a limit of disk that is watched
     await box.exec(['rm', '/var/tmp/big', '/var/tmp/more'], { duringCleanUp: true, check: true });
     await box.start();
     expect((await box.sh('ls /var/tmp')).stdout).toBe('small\n');
-    expect(await box.refresh()).toMatchObject({ limits: { diskBytes: 400 * mib } });
+    expect(await box.refresh()).toMatchObject({ limits: { diskBytes: 300 * mib } });
     expect(await runningArgv(box)).toEqual([command]);
   });
 
@@ -195,10 +216,9 @@ when(asRoot, canMakeDisk('ext4')).describe('[N5] a limit of disk that is watched
   });
 
   when(asRoot).it('counts files that are deleted and still open', async () => {
+    const outside = folderOnLoopDisk(250, boxUid);
     const { daemon, home } = await open();
     const { client } = daemon;
-    const outside = await newProject({ 'read.me': '' });
-    await chown(outside, 1000, 1000);
     const box = await makeSandbox(daemon, {
       name: 'hider',
       limits: { disk: '128m' },
@@ -207,12 +227,12 @@ when(asRoot, canMakeDisk('ext4')).describe('[N5] a limit of disk that is watched
     const hidden = (path: string, mebibytes: number): string =>
       `exec 3<>${path}; rm ${path}; head -c ${mebibytes}M /dev/zero >&3; sync /proc/self/fd/3`;
     // On the host it does not count, and in memory neither.
-    await box.spawn(['bash', '-c', `${hidden('/outside/f', 150)}; ${forever}`], { background: true });
+    await box.spawn(['bash', '-c', `${hidden('/outside/f', 100)}; ${forever}`], { background: true });
     await box.spawn(['bash', '-c', `${hidden('/var/tmp/f', 40)}; ${forever}`], { background: true });
     await until(async () => (await containerBytes(home, box)) >= 40 * mib);
     expect((await rowOf(box))?.found).toMatch(/^watched: 4\d MiB of 128 MiB/);
     const since = await sequenceOf(client);
-    await expect(box.exec(['bash', '-c', `${hidden('/var/tmp/f', 200)}; ${forever}`])).rejects.toMatchObject(
+    await expect(box.exec(['bash', '-c', `${hidden('/var/tmp/f', 120)}; ${forever}`])).rejects.toMatchObject(
       exceeded,
     );
     await untilStopped(client, since, box.id);
@@ -230,7 +250,7 @@ when(asRoot, canMakeDisk('ext4')).describe('[N5] a limit of disk that is watched
     };
     const noted = await makeSandbox(daemon, { ...options, name: 'noted' });
     const unseen = await makeSandbox(daemon, { ...options, name: 'unseen' });
-    const command = await noted.spawn(['sh', '-c', `${write(200)}; ${forever}`], { background: true });
+    const command = await noted.spawn(['sh', '-c', `${write(130)}; ${forever}`], { background: true });
     await daemon.ended;
     expect(daemon.child.signalCode).toBe('SIGKILL');
 
@@ -245,12 +265,12 @@ when(asRoot, canMakeDisk('ext4')).describe('[N5] a limit of disk that is watched
 
     // Written while there is no daemon at all.
     await second.client.json('POST', '/v1/sandboxes/unseen/execs', {
-      body: { argv: ['sh', '-c', `until [ -e /signs/go ]; do :; done; ${write(200)}`], background: true },
+      body: { argv: ['sh', '-c', `until [ -e /signs/go ]; do :; done; ${write(130)}`], background: true },
     });
     second.child.kill('SIGKILL');
     await second.ended;
     await writeFile(join(signs, 'go'), '');
-    await until(async () => (await containerBytes(home, unseen)) > 190 * mib);
+    await until(async () => (await containerBytes(home, unseen)) > 125 * mib);
     const third = await home.start();
     await untilStopped(third.client, 0, unseen.id);
     expect(await third.client.json<SandboxView>('GET', '/v1/sandboxes/unseen')).toMatchObject({
@@ -259,74 +279,81 @@ when(asRoot, canMakeDisk('ext4')).describe('[N5] a limit of disk that is watched
     });
   });
 
-  when(asRoot).it(
-    'covers services, volumes of images and what is copied in, and can be changed by its spec',
-    async () => {
-      const { daemon } = await open();
-      const { client } = daemon;
-      const { image = '' } = testImage();
-      const signs = await newProject({ 'read.me': '' });
-      const service = {
-        name: 'store',
-        image,
-        command: ['sh', '-c', `${write(20)}; ${forever}`],
-        limits: { disk: '64m' },
-      };
-      const box = await makeSandbox(daemon, { name: 'served', requiredServices: [service] });
-      expect(await rowOf(box, 'disk of store')).toMatchObject({
-        expected: 'at most 64 MiB',
-        found: expect.stringMatching(/^watched: \S+ \w+ of 64 MiB/),
-      });
-      await box.remove({ force: true });
-      const since = await sequenceOf(client);
-      const more = { ...service, command: ['sh', '-c', `${write(120)}; ${forever}`] };
-      const over = await makeSandbox(daemon, { name: 'greedy-service', optionalServices: [more] });
-      expect(await untilEvent(client, since, ({ type }) => type === 'disk.exceeded')).toMatchObject({
-        sandboxId: over.id,
-        service: 'store',
-        limit: 64 * mib,
-      });
-      await untilStopped(client, since, over.id);
-      await expect(over.start()).rejects.toMatchObject({
-        ...exceeded,
-        details: expect.objectContaining({ service: 'store' }),
-        advice: expect.stringContaining('limits.disk of the service store'),
-      });
-      // A limit of its own is not the sandbox's. It changes with the spec.
-      await expect(over.start({ disk: '500m' })).rejects.toMatchObject(exceeded);
-      const noted = (event: SandboxEvent) =>
-        event.type === 'sandbox.note' && event.code === 'disk_limit_services';
-      expect(await untilEvent(client, since, noted)).toMatchObject({ sandboxId: over.id });
-      const raised = { image, optional_services: [{ ...more, limits: { disk: '300m' } }] };
-      const body = { spec: { ...raised, name: 'greedy-service' }, reuse: true };
-      await client.json('POST', '/v1/sandboxes', { body, query: { wait: false } });
-      await over.start();
-      expect((await over.sh('echo works')).stdout).toBe('works\n');
-      await over.remove({ force: true });
+  when(asRoot).it('covers services, whose own limit changes with the spec', async () => {
+    const { home, daemon } = await open();
+    const { client } = daemon;
+    const { image = '' } = testImage();
+    const limits = { disk: '64m' };
+    const store = { name: 'store', image, limits, command: ['sh', '-c', `${write(20)}; ${forever}`] };
+    const cache = { name: 'cache', image, limits, command: ['sh', '-c', forever] };
+    const since = await sequenceOf(client);
+    const box = await makeSandbox(daemon, {
+      name: 'served',
+      requiredServices: [store],
+      optionalServices: [cache],
+    });
+    expect(await rowOf(box, 'disk of store')).toMatchObject({
+      expected: 'at most 64 MiB',
+      found: expect.stringMatching(/^watched: \S+ \w+ of 64 MiB/),
+      status: 'ok',
+    });
+    const isUp = (event: SandboxEvent) => event.type === 'service.ready' && event.service === 'cache';
+    await untilEvent(client, since, isUp);
+    await writeInService(home, 'cache', 120);
+    expect(await untilEvent(client, since, ({ type }) => type === 'disk.exceeded')).toMatchObject({
+      sandboxId: box.id,
+      service: 'cache',
+      limit: 64 * mib,
+    });
+    await untilStopped(client, since, box.id);
+    await expect(box.start()).rejects.toMatchObject({
+      ...exceeded,
+      details: expect.objectContaining({ service: 'cache' }),
+      advice: expect.stringContaining('limits.disk of the service cache'),
+    });
+    // A limit of its own is not the sandbox's. It changes with the spec.
+    await expect(box.start({ disk: '500m' })).rejects.toMatchObject(exceeded);
+    const noted = (event: SandboxEvent) =>
+      event.type === 'sandbox.note' && event.code === 'disk_limit_services';
+    expect(await untilEvent(client, since, noted)).toMatchObject({ sandboxId: box.id });
+    const raised = { ...cache, limits: { disk: '300m' } };
+    const spec = { name: 'served', image, required_services: [store], optional_services: [raised] };
+    await client.json('POST', '/v1/sandboxes', { body: { spec, reuse: true }, query: { wait: false } });
+    await box.start();
+    expect((await box.sh('echo works')).stdout).toBe('works\n');
+    expect((await rowOf(box, 'disk of cache'))?.found).toMatch(/^watched: \d+ MiB of 300 MiB/);
+  });
 
-      // A volume is no part of a container's root.
-      const volumes = await imageWithVolume(image);
-      const begun = await sequenceOf(client);
-      const keeper = await makeSandbox(daemon, { name: 'keeper', image: volumes, limits: { disk: '64m' } });
-      await expect(keeper.sh(`${write(120)}; ${forever}`)).rejects.toMatchObject(exceeded);
-      await untilStopped(client, begun, keeper.id);
-      // R4: what is watched is changed as it is.
-      const spec = { name: 'keeper', image: volumes, limits: { disk: '300m' } };
-      await client.json('POST', '/v1/sandboxes', { body: { spec, reuse: true }, query: { wait: false } });
-      expect((await keeper.refresh()).limits.diskBytes).toBe(300 * mib);
-      await keeper.start();
-      expect((await keeper.sh('wc -c < /var/tmp/big')).stdout.trim()).toBe(String(120 * mib));
-      await keeper.remove({ force: true });
+  when(asRoot).it('covers volumes of images, and changes with the spec', async () => {
+    const { daemon } = await open();
+    const { client } = daemon;
+    // A volume is no part of a container's root.
+    const image = await imageWithVolume();
+    const since = await sequenceOf(client);
+    const box = await makeSandbox(daemon, { name: 'keeper', image, limits: { disk: '64m' } });
+    await expect(box.sh(`${write(120)}; ${forever}`)).rejects.toMatchObject(exceeded);
+    await untilStopped(client, since, box.id);
+    // R4: what is watched is changed as it is.
+    const spec = { name: 'keeper', image, limits: { disk: '300m' } };
+    await client.json('POST', '/v1/sandboxes', { body: { spec, reuse: true }, query: { wait: false } });
+    expect((await box.refresh()).limits.diskBytes).toBe(300 * mib);
+    await box.start();
+    // It was stopped while it wrote, or a moment later.
+    expect(await sizeOf(box, '/var/tmp/big')).toBeGreaterThan(60 * mib);
+    await box.sh(write(80, 'more'), { check: true });
+    expect((await rowOf(box))?.found).toMatch(/^watched: [12]\d\d MiB of 300 MiB/);
+  });
 
-      await writeFile(join(signs, 'large'), Buffer.alloc(90 * mib, 1));
-      const copying = { name: 'copied', copies: [{ source: signs, target: '/copied' }] };
-      await expect(makeSandbox(daemon, { ...copying, limits: { disk: '64m' } })).rejects.toMatchObject(
-        exceeded,
-      );
-      const fits = await makeSandbox(daemon, { ...copying, name: 'fits', limits: { disk: '128m' } });
-      expect(await sizeOf(fits, '/copied/large')).toBe(90 * mib);
-    },
-  );
+  when(asRoot).it('covers what is copied in', async () => {
+    const signs = folderOnLoopDisk(150, boxUid);
+    await writeFile(join(signs, 'large'), Buffer.alloc(70 * mib, 1));
+    const { daemon } = await open();
+    const copies = [{ source: signs, target: '/copied' }];
+    const tooMuch = makeSandbox(daemon, { name: 'copied', copies, limits: { disk: '64m' } });
+    await expect(tooMuch).rejects.toMatchObject(exceeded);
+    const fits = await makeSandbox(daemon, { name: 'fits', copies, limits: { disk: '128m' } });
+    expect(await sizeOf(fits, '/copied/large')).toBe(70 * mib);
+  });
 
   when(fullSizes).it('stops the one that makes files when the disk has hardly any left', async () => {
     const { daemon } = await open();
@@ -354,7 +381,8 @@ when(asRoot, canMakeDisk('ext4')).describe('[N5] a limit of disk that is watched
   });
 
   /** At a folder that everybody may write to. */
-  async function imageWithVolume(image: string): Promise<string> {
+  async function imageWithVolume(): Promise<string> {
+    const { image = '' } = testImage();
     const connection = disk.connection();
     const id = await createContainer(connection, { body: { Image: image } });
     const query = { container: id, repo: 'with-volume', tag: '1', changes: 'VOLUME /var/tmp' };
@@ -362,19 +390,26 @@ when(asRoot, canMakeDisk('ext4')).describe('[N5] a limit of disk that is watched
     await removeContainer(connection, id);
     return 'with-volume:1';
   }
+
+  /** When the sandbox is ready: one that exceeds its limit before fails to be made. */
+  async function writeInService({ owner }: DaemonHome, service: string, mebibytes: number): Promise<void> {
+    const connection = disk.connection();
+    const all = await dockerServiceEngine(connection).list(owner);
+    const found = all.find(({ labels }) => labels[label.service] === service);
+    const output = await engineExec(connection, found?.id ?? '', ['sh', '-c', write(mebibytes)]);
+    output.resume();
+  }
 });
 
 when(asRoot, canMakeDisk('btrfs')).describe('[N5] a limit of disk that the kernel holds', () => {
   const disk = smallDisk('btrfs', 1500);
+  const isExact = { found: 'exact: the kernel refuses more than 150 MiB', status: 'ok' };
 
   when(asRoot).it('refuses the write itself, and nothing is stopped', async () => {
     const home = await daemonHome(disk.connection());
     const daemon = await home.start();
     const box = await makeSandbox(daemon, { name: 'held', limits: { disk: '150m' } });
-    expect(await rowOf(box)).toMatchObject({
-      found: 'exact: the kernel refuses more than 150 MiB',
-      status: 'ok',
-    });
+    expect(await rowOf(box)).toMatchObject(isExact);
     // Below it, and beyond it, whatever the image takes.
     await box.sh(write(100, 'small'), { check: true });
     const refused = await box.sh(`(${write(300)}) 2>&1; du -sk /var/tmp | cut -f1`);
@@ -395,5 +430,23 @@ when(asRoot, canMakeDisk('btrfs')).describe('[N5] a limit of disk that the kerne
     await box.start();
     expect((await box.sh('cat /var/tmp/word')).stdout).toBe('room\n');
     expect(formatSize(box.info.limits.diskBytes)).toBe('150 MiB');
+  });
+
+  when(asRoot).it('refuses the write of a service with a limit of its own, which runs on', async () => {
+    const daemon = await (await daemonHome(disk.connection())).start();
+    const { image = '' } = testImage();
+    const script = `${write(100, 'small')} && echo fits; ${write(300)}; du -sk /var/tmp; echo done; ${forever}`;
+    const limits = { disk: '150m' };
+    const service = { name: 'store', image, limits, command: ['sh', '-c', script] };
+    const box = await makeSandbox(daemon, { name: 'served', requiredServices: [service] });
+    expect(await rowOf(box, 'disk of store')).toMatchObject(isExact);
+    const said = await logsUntil(box, 'store', /^done$/m);
+    expect(said).toMatch(/^fits$/m);
+    expect(said).toMatch(/Disk quota exceeded|No space left on device/);
+    expect(Number(/^(\d+)\s+\/var\/tmp$/m.exec(said)?.[1]) * 1024).toBeLessThanOrEqual(151 * mib);
+    expect(await box.refresh()).toMatchObject({
+      state: 'READY',
+      services: [{ name: 'store', state: 'READY' }],
+    });
   });
 });

@@ -5,9 +5,10 @@
  */
 
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
 import { commandExists, requirement } from './requires.ts';
 
 export type LoopDiskType = 'ext4' | 'btrfs';
@@ -36,6 +37,21 @@ export function mountLoopDisk(folder: string, type: LoopDiskType, mebibytes: num
     run('umount', folder);
     rmSync(own, { recursive: true });
   };
+}
+
+/** A folder of this user on a disk of its own, until the test ends. Make it before what uses it, which is then gone before it. */
+export function folderOnLoopDisk(mebibytes: number, uid: number): string {
+  const mountPoint = mkdtempSync(join(tmpdir(), 'sally-folder-'));
+  const unmount = mountLoopDisk(mountPoint, 'ext4', mebibytes);
+  onTestFinished(() => {
+    unmount();
+    rmSync(mountPoint, { recursive: true });
+  });
+  chmodSync(mountPoint, 0o755);
+  const folder = join(mountPoint, 'folder');
+  mkdirSync(folder);
+  chownSync(folder, uid, uid);
+  return folder;
 }
 
 const loopMajor = 7;
