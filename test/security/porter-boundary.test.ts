@@ -1,9 +1,5 @@
 /** What a program in a sandbox tries on porter and on the kernel, as the sandbox's own user. Each refusal has its control. */
 
-import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { execInContainer } from '../../src/engines/docker/containers/exec.ts';
 import { inspectContainer } from '../../src/engines/docker/containers/inspect.ts';
@@ -11,6 +7,22 @@ import { stopContainer } from '../../src/engines/docker/containers/stop.ts';
 import type { Porter } from '../../src/porter/porter.ts';
 import { startBox, type TestBox } from '../support/box.ts';
 import { testEngine } from '../support/engine.ts';
+import {
+  allowedCalls,
+  callsOutside,
+  compileProbe,
+  EACCES,
+  EBADF,
+  EPERM,
+  expectControls,
+  type Findings,
+  perhapsRefusedByTheEngine,
+  probe,
+  putProbe,
+  readFindings,
+  refusedCalls,
+  startedByEngine,
+} from '../support/kernel-probe.ts';
 import { temporaryFolder } from '../support/little-engine.ts';
 import {
   capture,
@@ -25,45 +37,11 @@ import { isRoot } from '../support/requires.ts';
 import { asRoot, when } from '../support/selection.ts';
 import { until } from '../support/until.ts';
 
-const EPERM = 1;
-const EBADF = 9;
-const EACCES = 13;
-const EINVAL = 22;
-const ENOSPC = 28;
-const ENOSYS = 38;
-const EPROTONOSUPPORT = 93;
-const EAFNOSUPPORT = 97;
-
-type Findings = Readonly<Record<string, number>>;
-
-function compileProbe(): string {
-  const out = join(temporaryFolder(), 'probe');
-  const source = fileURLToPath(new URL('./probe.c', import.meta.url));
-  execFileSync('gcc', ['-static', '-Os', '-o', out, source]);
-  return out;
-}
-
 async function withProbe(): Promise<TestBox & { readonly porter: Porter }> {
   const box = await startBox();
-  const input = readFileSync(compileProbe());
-  await runIn(box.porter, ['bash', '-c', 'cat > /tmp/probe && chmod 755 /tmp/probe'], { input });
+  await putProbe(box.porter);
   return box;
 }
-
-function readFindings(output: string): Findings {
-  const rows = output.trim().split('\n');
-  return Object.fromEntries(
-    rows.map((line) => line.split(' ')).map(([name = '', errno = '']) => [name, Number(errno)]),
-  );
-}
-
-async function probe(porter: Porter, ...words: readonly string[]): Promise<Findings> {
-  return readFindings((await runIn(porter, ['/tmp/probe', ...words])).stdout);
-}
-
-/** What an engine starts in a box has a parent outside, which shows as 0. In a script of bash: `found` is its pid. */
-const startedByEngine =
-  'for stat in /proc/[1-9]*/stat; do read -r pid _ _ parent _ < $stat; [ $parent = 0 ] && [ $pid != 1 ] && found=$pid; done 2>/dev/null; [ -n "$found" ]';
 
 /** What the filter alone refuses, if it is porter who is named. (The files of /proc are refused to an ordinary user.) */
 const callsThatNameAProcess = [
@@ -80,85 +58,6 @@ const callsThatNameAProcess = [
   'read-memory',
   'ptrace',
 ];
-/** Up to Engine 20.10 Docker's own profile has no process_vm_readv for anybody; then its control is the test without an engine. */
-const perhapsRefusedByTheEngine = [0, EPERM];
-
-/** By the same program without a filter: on this machine, as root. */
-function callsOutside(): Findings {
-  const words = ['calls', temporaryFolder()];
-  return readFindings(
-    execFileSync(compileProbe(), words, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] }),
-  );
-}
-
-/** What is refused, and with what. */
-const refusals: Findings = {
-  'socket-netlink-audit': EAFNOSUPPORT,
-  'socket-vsock': EAFNOSUPPORT,
-  'socket-alg': EAFNOSUPPORT,
-  'socket-packet': EAFNOSUPPORT,
-  io_uring: EPERM,
-  fanotify: EPERM,
-  aio: ENOSYS,
-  keyctl: EPERM,
-  add_key: EPERM,
-  bpf: EPERM,
-  perf: EPERM,
-  userfaultfd: EPERM,
-  'unshare-user': EPERM,
-  'unshare-mounts': EPERM,
-  'unshare-network': EPERM,
-  'clone-user': EPERM,
-  'clone-pid': EPERM,
-  clone3: ENOSYS,
-  mount: EPERM,
-  fsopen: EPERM,
-  open_by_handle_at: EPERM,
-  chroot: EPERM,
-  'renice-user': EPERM,
-  'owner-by-pointer': EPERM,
-  ...(process.arch === 'x64' ? { x32: ENOSYS } : {}),
-};
-
-/** What ordinary programs need of the same calls. */
-const allowed: Findings = Object.fromEntries(
-  ['unix', 'inet', 'inet6', 'netlink-route']
-    .map((family) => `socket-${family}`)
-    .concat('clone-plain', 'renice-self', 'owner-self')
-    .map((name) => [name, 0]),
-);
-
-/**
- * Calls that a kernel may lack or be told to refuse to all, and what it says then. Where it does, nothing can show that it is
- * the sandbox that refuses: the refusal is without a control, and the test says so. Seen on kernel 6.18: AF_ALG and x32.
- */
-const mayBeAbsent: Readonly<Record<string, readonly number[]>> = {
-  'socket-alg': [EAFNOSUPPORT],
-  'socket-vsock': [EAFNOSUPPORT],
-  'socket-netlink-audit': [EPROTONOSUPPORT],
-  x32: [ENOSYS],
-  // EPERM: by the setting kernel.io_uring_disabled.
-  io_uring: [ENOSYS, EPERM],
-  fanotify: [ENOSYS],
-  aio: [ENOSYS],
-  bpf: [ENOSYS],
-  perf: [ENOSYS],
-  userfaultfd: [ENOSYS],
-  keyctl: [ENOSYS],
-  add_key: [ENOSYS],
-  // ENOSPC: by the setting user.max_user_namespaces.
-  'unshare-user': [EINVAL, ENOSPC],
-  'clone-user': [EINVAL, ENOSPC],
-};
-
-/** Each that was refused must be done by a process without the filter. Says which ones this kernel refuses to all. */
-function expectControls(outside: Findings): void {
-  const without = Object.keys(refusals).filter((name) => outside[name] !== 0);
-  for (const name of without) expect(mayBeAbsent[name] ?? [], `control of ${name}`).toContain(outside[name]);
-  if (without.length > 0) process.stderr.write(`without a control on this kernel: ${without.join(', ')}\n`);
-  expect(outside).toMatchObject(allowed);
-}
-
 describe('a program in a sandbox', () => {
   it('can do nothing to the first process that it can do to its own child', async () => {
     const { porter } = await withProbe();
@@ -212,7 +111,7 @@ describe('a program in a sandbox', () => {
 
   it('gets ordinary sockets and none that lead elsewhere, and no call that makes or enters worlds', async () => {
     const { porter } = await withProbe();
-    expect(await probe(porter, 'calls', '/tmp')).toEqual({ ...refusals, ...allowed });
+    expect(await probe(porter, 'calls', '/tmp')).toEqual({ ...refusedCalls, ...allowedCalls });
     // An ordinary user may do too little outside for a comparison.
     if (isRoot) expectControls(callsOutside());
     const threads =
@@ -237,7 +136,7 @@ describe('a program in a sandbox', () => {
   when(asRoot).it('is refused the same by porter’s filter alone, also as root and in no box', async () => {
     const porter = await connectPorter();
     const { stdout } = await runIn(porter, [compileProbe(), 'calls', temporaryFolder()]);
-    expect(readFindings(stdout)).toEqual({ ...refusals, ...allowed });
+    expect(readFindings(stdout)).toEqual({ ...refusedCalls, ...allowedCalls });
     expectControls(callsOutside());
   });
 

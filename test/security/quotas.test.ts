@@ -3,17 +3,23 @@
  * person, and another sandbox of the same uid, what they need.
  */
 
-import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, chownSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { expect, onTestFinished } from 'vitest';
+import { expect } from 'vitest';
 import type { ExecProcess } from '../../src/sdk/exec-process.ts';
 import { type CreateOptions, Sandbox } from '../../src/sdk/sandbox.ts';
 import { type DaemonHome, daemonHome, type TestDaemon } from '../support/daemon-home.ts';
 import { makeSandbox } from '../support/daemon-world.ts';
-import { temporaryFolder } from '../support/little-engine.ts';
+import {
+  allQuotas,
+  EMFILE,
+  folderOfPerson,
+  hoardOutside,
+  readQuotas,
+  tryOutside,
+  wholePipe,
+} from '../support/person-quotas.ts';
 import { commandExists, requirement } from '../support/requires.ts';
 import { openSandboxes, runInSandbox } from '../support/sandboxes.ts';
 import { asRoot, dockerAlone, fullSizes, isSelected, onGvisor, when } from '../support/selection.ts';
@@ -21,10 +27,6 @@ import { until } from '../support/until.ts';
 
 /** Of nobody else on this machine. */
 const person = 64_811;
-const asPerson = ['--reuid', String(person), '--regid', String(person), '--clear-groups'];
-const EMFILE = 24;
-const wholePipe = 65_536;
-const all = { instance: 0, watch: 0, epoll: 0, pipe: wholePipe, signal: 0, queue: 0, right: 0 };
 
 const hasGvisor =
   isSelected(dockerAlone, 'the same on gVisor') &&
@@ -33,43 +35,8 @@ const hasGvisor =
 
 const hasBubblewrap = requirement('bubblewrap', commandExists('bwrap'));
 
-/** The person's folder, with the program in it. */
-function folderOfPerson(): string {
-  const folder = temporaryFolder();
-  chmodSync(folder, 0o755);
-  chownSync(folder, person, person);
-  const source = fileURLToPath(new URL('./quotas.c', import.meta.url));
-  execFileSync('gcc', ['-static', '-Os', '-o', join(folder, 'quotas'), source]);
-  return folder;
-}
-
-const read = (text: string): Readonly<Record<string, number>> =>
-  Object.fromEntries(
-    text
-      .trim()
-      .split('\n')
-      .map((line) => line.split(' '))
-      .map(([what = '', result]) => [what, Number(result)]),
-  );
-
-/** With as many descriptors as a desktop gives by default. */
-function tryOutside(folder: string): Readonly<Record<string, number>> {
-  const argv = [...asPerson, 'prlimit', '--nofile=1024:1024', join(folder, 'quotas'), 'try', folder];
-  return read(execFileSync('setpriv', argv, { encoding: 'utf8' }));
-}
-
-/** How many it got. It keeps them until the end of the test. */
-async function hoardOutside(folder: string, what: string): Promise<number> {
-  const child = spawn('setpriv', [...asPerson, join(folder, 'quotas'), 'hoard', what, folder], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  onTestFinished(() => void child.kill('SIGKILL'));
-  const [said] = await once(child.stdout, 'data');
-  return Number(String(said).split(' ')[0]);
-}
-
 async function tryInside(box: Sandbox): Promise<Readonly<Record<string, number>>> {
-  return read((await box.exec(['/workspace/quotas', 'try', '/tmp'])).stdout);
+  return readQuotas((await box.exec(['/workspace/quotas', 'try', '/tmp'])).stdout);
 }
 
 /** How many it got. It keeps them until it is disposed of. */
@@ -89,7 +56,7 @@ interface Scene {
 async function scene(): Promise<Scene> {
   const home = await daemonHome();
   const daemon = await home.start();
-  const folder = folderOfPerson();
+  const folder = folderOfPerson(person);
   let count = 0;
   const make = (more: CreateOptions = {}) =>
     makeSandbox(daemon, { name: `live-${++count}`, workspace: { path: folder }, ...more });
@@ -104,14 +71,14 @@ when(asRoot).describe('[N22] a sandbox that runs as a person', () => {
     const box = await make();
     expect(box.info.user.uid).toBe(person);
     expect((await hoard(box, 'instances')).count).toBeGreaterThan(10);
-    expect(tryOutside(folder)).toEqual(all);
+    expect(tryOutside(person, folder)).toEqual(allQuotas);
     // It has taken all that it gets.
     expect(await tryInside(box)).toMatchObject({ instance: EMFILE });
     for (const what of ['signals', 'queues']) expect((await hoard(box, what)).count).toBeGreaterThan(1);
-    expect(tryOutside(folder)).toEqual(all);
+    expect(tryOutside(person, folder)).toEqual(allQuotas);
     // The same program outside of any sandbox.
-    await hoardOutside(folder, 'instances');
-    expect(tryOutside(folder)).toMatchObject({ instance: EMFILE });
+    await hoardOutside(person, folder, 'instances');
+    expect(tryOutside(person, folder)).toMatchObject({ instance: EMFILE });
   });
 
   it('leaves another sandbox of the person epoll and inotify', async () => {
@@ -161,16 +128,16 @@ when(asRoot).describe('[N22] a sandbox that runs as a person', () => {
     const { folder, make } = await scene();
     const box = await make();
     const pipes = await hoard(box, 'pipes');
-    expect(tryOutside(folder)).toMatchObject({
+    expect(tryOutside(person, folder)).toMatchObject({
       pipe: expect.not.closeTo(wholePipe),
       instance: 0,
       epoll: 0,
     });
     await pipes.process.kill();
-    expect(tryOutside(folder)).toEqual(all);
+    expect(tryOutside(person, folder)).toEqual(allQuotas);
     await hoard(box, 'rights');
     const ETOOMANYREFS = 109;
-    expect(tryOutside(folder)).toMatchObject({ right: ETOOMANYREFS, instance: 0, epoll: 0 });
+    expect(tryOutside(person, folder)).toMatchObject({ right: ETOOMANYREFS, instance: 0, epoll: 0 });
   });
 
   when(asRoot, dockerAlone, fullSizes).it(
@@ -181,7 +148,7 @@ when(asRoot).describe('[N22] a sandbox that runs as a person', () => {
       const box = await make();
       for (const what of ['watches', 'epoll']) {
         expect((await hoard(box, what)).count).toBeGreaterThan(1000);
-        expect(tryOutside(folder)).toEqual(all);
+        expect(tryOutside(person, folder)).toEqual(allQuotas);
       }
     },
   );
@@ -190,11 +157,11 @@ when(asRoot).describe('[N22] a sandbox that runs as a person', () => {
     const { folder, make } = await scene();
     const box = await make({ runtime: 'runsc' });
     expect((await hoard(box, 'instances')).count).toBeGreaterThan(10);
-    expect(tryOutside(folder)).toEqual(all);
+    expect(tryOutside(person, folder)).toEqual(allQuotas);
   });
 
   when(asRoot, hasBubblewrap).it('gets a quarter of what the person may have on bubblewrap', async () => {
-    const folder = folderOfPerson();
+    const folder = folderOfPerson(person);
     const box = await (await openSandboxes({ on: 'bubblewrap' })).make({
       spec: { workspace: { path: folder } },
     });
@@ -205,12 +172,12 @@ when(asRoot).describe('[N22] a sandbox that runs as a person', () => {
     const script = `${hoarding}; cat /tmp/got; /workspace/quotas try /tmp`;
     const [got = '', ...tried] = (await runInSandbox(box, ['sh', '-c', script])).stdout.data.split('\n');
     expect(got).toBe(`${Math.floor(most / 4)} ${EMFILE}`);
-    expect(read(tried.join('\n'))).toMatchObject({ instance: EMFILE });
+    expect(readQuotas(tried.join('\n'))).toMatchObject({ instance: EMFILE });
     for (const what of ['signals', 'queues']) {
       const taking = `/workspace/quotas hoard ${what} /tmp >/tmp/${what} & until [ -s /tmp/${what} ]; do :; done`;
       expect((await runInSandbox(box, ['sh', '-c', taking])).exec.exit_code).toBe(0);
     }
-    expect(tryOutside(folder)).toEqual(all);
-    expect(await hoardOutside(folder, 'instances')).toBe(most - Math.floor(most / 4));
+    expect(tryOutside(person, folder)).toEqual(allQuotas);
+    expect(await hoardOutside(person, folder, 'instances')).toBe(most - Math.floor(most / 4));
   });
 });

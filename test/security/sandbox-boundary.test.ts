@@ -3,15 +3,9 @@
  * done in the same words where it is allowed; what only a privileged container may do is done in one.
  */
 
-import { execFileSync, spawn } from 'node:child_process';
-import { chmodSync, existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
-import { describe, expect, onTestFinished, test } from 'vitest';
-import { execInContainer } from '../../src/engines/docker/containers/exec.ts';
-import { removeContainer } from '../../src/engines/docker/containers/remove.ts';
-import { startContainer } from '../../src/engines/docker/containers/start.ts';
+import { describe, expect, test } from 'vitest';
 import type { ExecProcess } from '../../src/sdk/exec-process.ts';
 import type { CreateOptions, Sandbox } from '../../src/sdk/sandbox.ts';
 import { daemonHome, type TestDaemon } from '../support/daemon-home.ts';
@@ -26,79 +20,9 @@ import {
 import { testEngine } from '../support/engine.ts';
 import { onDocker, testImage } from '../support/engine-under-test.ts';
 import { temporaryFolder } from '../support/little-engine.ts';
+import { allActs, everyAct, inLooseContainer, probeFolder, verdicts } from '../support/privileged-acts.ts';
 import { when, withLimits } from '../support/selection.ts';
 import { serve } from '../support/sockets.ts';
-
-/** Ends with 0 where it could be done. None changes the host where it can: files are opened to be written, and not written. */
-const privilegedActs: Readonly<Record<string, string>> = {
-  mount: '/probe/probe mount',
-  mountCgroup: '/probe/probe mount-cgroup',
-  unshareMounts: 'unshare -m true',
-  unshareNetwork: 'unshare -n true',
-  unshareUsers: 'unshare -U true',
-  hostname: 'unshare -u hostname other',
-  sysctl: ': >> /proc/sys/kernel/hostname',
-  corePattern: ': >> /proc/sys/kernel/core_pattern',
-  device: 'mknod /tmp/disk b 7 0',
-  rawSocket: 'python3 -c "import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)"',
-  packetSocket: 'python3 -c "import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)"',
-  owner: 'touch /tmp/mine && chown 12345 /tmp/mine',
-  chroot: 'chroot / true',
-  // Not every kernel has these.
-  ...(existsSync('/proc/sysrq-trigger') ? { sysrq: ': >> /proc/sysrq-trigger' } : {}),
-  ...(existsSync('/proc/kcore') ? { kcore: 'test "$(head -c 4 /proc/kcore | wc -c)" = 4' } : {}),
-};
-
-/** A folder with the probe, to be mounted: the strict profile has no place of its own to execute from. */
-function probeFolder(): string {
-  const folder = temporaryFolder();
-  chmodSync(folder, 0o755);
-  const source = fileURLToPath(new URL('./probe.c', import.meta.url));
-  execFileSync('gcc', ['-static', '-Os', '-o', join(folder, 'probe'), source]);
-  return folder;
-}
-
-const allActs = Object.entries(privilegedActs)
-  .map(([name, act]) => `if (${act}) >/dev/null 2>&1; then echo ${name} done; else echo ${name} refused; fi`)
-  .join('\n');
-
-const verdicts = (stdout: string): Readonly<Record<string, string>> =>
-  Object.fromEntries(
-    stdout
-      .trimEnd()
-      .split('\n')
-      .map((line) => line.split(' ') as [string, string]),
-  );
-
-const everyAct = (verdict: string) =>
-  Object.fromEntries(Object.keys(privilegedActs).map((name) => [name, verdict]));
-
-/** A container with what a sandbox is denied: capabilities, no filter, nothing masked. */
-async function inLooseContainer(script: string, folder: string): Promise<string> {
-  const { connection, image, labels } = testEngine();
-  // Asked for here in the engine's own words: the product has none for any of this.
-  const body = {
-    Image: image,
-    Entrypoint: [],
-    Cmd: ['sleep', 'infinity'],
-    User: '0:0',
-    Labels: labels(),
-    HostConfig: {
-      NetworkMode: 'none',
-      LogConfig: { Type: 'none' },
-      CapAdd: ['SYS_ADMIN', 'SYS_RAWIO'],
-      SecurityOpt: ['seccomp=unconfined', 'apparmor=unconfined'],
-      MaskedPaths: [],
-      ReadonlyPaths: [],
-      Mounts: [{ Type: 'bind', Source: folder, Target: '/probe', ReadOnly: true }],
-    },
-  };
-  const create = { method: 'POST', path: '/containers/create', body } as const;
-  const id = await connection.json<{ Id: string }, string>(create, ({ Id }) => Id);
-  onTestFinished(() => removeContainer(connection, id));
-  await startContainer(connection, id);
-  return await text(await execInContainer(connection, id, { argv: ['sh', '-c', script] }));
-}
 
 describe('[A11] the boundary of a sandbox', () => {
   when(withLimits).test(

@@ -4,17 +4,27 @@
  */
 
 import { execFileSync } from 'node:child_process';
-import { chmodSync, chownSync, copyFileSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { Sandbox } from '../../src/sandboxes/sandbox.ts';
 import { onDocker } from '../support/engine-under-test.ts';
-import { temporaryFolder } from '../support/little-engine.ts';
 import { connectPorter, runIn } from '../support/porter-child.ts';
 import { commandExists, isRoot, requirement } from '../support/requires.ts';
 import { openSandboxes, runInSandbox } from '../support/sandboxes.ts';
 import { asRoot, dockerAlone, isSelected, onGvisor } from '../support/selection.ts';
+import {
+  absentHere,
+  doneModes,
+  expectNoSetId,
+  findings,
+  harmlessModes,
+  modeOf,
+  owner,
+  probeWorkspace,
+  setIdModes,
+  withSetId,
+} from '../support/set-id-modes.ts';
 
 const hasGvisor =
   isSelected(dockerAlone, 'the same on gVisor') &&
@@ -23,101 +33,20 @@ const hasGvisor =
   requirement('gVisor (runsc)', commandExists('runsc'));
 const hasBubblewrap = requirement('bubblewrap', commandExists('bwrap'));
 
-/** As root a workspace must be somebody else's. */
-const owner = isRoot ? 1234 : (process.getuid?.() ?? -1);
-
-const setIdModes = ['4755', '2755', '6711'];
-const plainModes = ['755', '1777'];
-
-const EPERM = 1;
-const ENOSYS = 38;
-const EOPNOTSUPP = 95;
-type Findings = Readonly<Record<string, number>>;
-
-const isAmd64 = process.arch === 'x64';
-/** By the calls that take a mode; those of the first line are on every machine. */
-const refused: Findings = Object.fromEntries(
-  [
-    'fchmodat',
-    'fchmodat2',
-    'fchmod',
-    'openat',
-    'openat-unnamed',
-    'mknodat',
-    'mknodat-pipe',
-    'fchmodat-folder',
-  ]
-    .concat(isAmd64 ? ['chmod', 'open', 'creat', 'mknod'] : [])
-    .map((name) => [name, EPERM]),
-);
-/** Calls of other tables, and the one whose mode no filter can see, are not there at all, whatever the mode. */
-const absent: Findings = {
-  openat2: ENOSYS,
-  ...(isAmd64 ? { 'x32-chmod': ENOSYS, 'i386-chmod': ENOSYS } : {}),
-};
-/** The kernel itself takes no such bit from these. */
-const harmless: Findings = { 'openat-there': 0, mkdirat: 0, ...(isAmd64 ? { mkdir: 0 } : {}) };
-const done: Findings = Object.fromEntries(Object.keys(refused).map((name) => [name, 0]));
-
-function workspace(): string {
-  const folder = temporaryFolder();
-  const source = fileURLToPath(new URL('./probe.c', import.meta.url));
-  execFileSync('gcc', ['-static', '-Os', '-o', join(folder, 'probe'), source]);
-  if (isRoot) chownSync(folder, owner, owner);
-  return folder;
-}
-
-function findings(output: string): Findings {
-  const rows = output.trim().split('\n');
-  return Object.fromEntries(
-    rows.map((line) => line.split(' ')).map(([name = '', errno = '']) => [name, Number(errno)]),
-  );
-}
-
-/** The names of what has a set-id bit, as the host sees them. */
-const withSetId = (folder: string): readonly string[] =>
-  readdirSync(folder).filter((name) => (statSync(join(folder, name)).mode & 0o6000) !== 0);
-
-const modeOf = (path: string): number => statSync(path).mode & 0o7777;
-
-/** A kernel, gVisor or the engine's own profile may lack these; nobody can make a set-id bit with them then. */
-const mayBeAbsent: Readonly<Record<string, readonly number[]>> = {
-  fchmodat2: [EPERM, ENOSYS],
-  'openat-unnamed': [EOPNOTSUPP],
-};
-const absentHere = (found: Findings): Findings =>
-  Object.fromEntries(
-    Object.entries(found).filter(([name, errno]) => mayBeAbsent[name]?.includes(errno) === true),
-  );
-
-async function expectNoSetId(folder: string, probe: (mode: string) => Promise<string>): Promise<void> {
-  for (const mode of plainModes) {
-    const found = findings(await probe(mode));
-    expect(found, mode).toEqual({ ...absent, ...harmless, ...done, ...absentHere(found) });
-    expect(modeOf(join(folder, `fchmodat-${mode}`)), mode).toBe(Number.parseInt(mode, 8));
-    expect(modeOf(join(folder, `fchmodat-folder-${mode}`)), mode).toBe(Number.parseInt(mode, 8));
-  }
-  for (const mode of setIdModes) {
-    const found = findings(await probe(mode));
-    expect(found, mode).toEqual({ ...absent, ...harmless, ...refused });
-  }
-  expect(withSetId(folder)).toEqual([]);
-}
-
 it('[N5] set-id bits are refused by porter’s filter alone; without it each of these calls makes them', async () => {
   const porter = await connectPorter();
-  const folder = workspace();
+  const folder = probeWorkspace();
   await expectNoSetId(
     folder,
     async (mode) => (await runIn(porter, [join(folder, 'probe'), 'modes', folder, mode])).stdout,
   );
-  const outside = workspace();
+  const outside = probeWorkspace();
   for (const mode of setIdModes) {
     const output = execFileSync(join(outside, 'probe'), ['modes', outside, mode], { encoding: 'utf8' });
     const found = findings(output);
-    expect(found, mode).toMatchObject({ ...harmless, ...done, ...absentHere(found) });
+    expect(found, mode).toMatchObject({ ...harmlessModes, ...doneModes, ...absentHere(found) });
     const made = withSetId(outside).filter((name) => name.endsWith(`-${mode}`));
-    const expected = Object.keys(done).filter((name) => name !== 'openat-unnamed' && found[name] === 0);
+    const expected = Object.keys(doneModes).filter((name) => name !== 'openat-unnamed' && found[name] === 0);
     expect(made, mode).toEqual(expect.arrayContaining(expected.map((name) => `${name}-${mode}`)));
     expect(made, mode).not.toContain(`mkdirat-${mode}`);
   }
@@ -138,7 +67,7 @@ const runtimes = [
 
 describe.each(runtimes)('[N5] a live workspace on %s', (runtime) => {
   it('gets no set-id bit from inside, whatever call asks for it', async () => {
-    const folder = workspace();
+    const folder = probeWorkspace();
     const box = await boxOf(runtime, folder);
     await expectNoSetId(folder, async (mode) => {
       const { stdout } = await runInSandbox(box, ['./probe', 'modes', '.', mode]);
@@ -147,7 +76,7 @@ describe.each(runtimes)('[N5] a live workspace on %s', (runtime) => {
   });
 
   it('gets none from the operations of porter either', async () => {
-    const folder = workspace();
+    const folder = probeWorkspace();
     const files = await (await boxOf(runtime, folder)).files();
     await files.write('/workspace/file', Buffer.from('x'));
     for (const mode of [0o4755, 0o2755]) {
@@ -165,7 +94,7 @@ describe.each(runtimes)('[N5] a live workspace on %s', (runtime) => {
   });
 
   it('keeps the set-id bits that are there, and a folder hands its group on as ever', async () => {
-    const folder = workspace();
+    const folder = probeWorkspace();
     mkdirSync(join(folder, 'shared'));
     writeFileSync(join(folder, 'shared', 'tool'), '');
     if (isRoot) for (const name of ['shared', 'shared/tool']) chownSync(join(folder, name), owner, owner);
@@ -181,7 +110,7 @@ describe.each(runtimes)('[N5] a live workspace on %s', (runtime) => {
   });
 
   it('tar -xp says of a set-id member that it may not, and extracts all others', async () => {
-    const folder = workspace();
+    const folder = probeWorkspace();
     writeFileSync(join(folder, 'plain'), 'plain');
     copyFileSync(join(folder, 'plain'), join(folder, 'tool'));
     chmodSync(join(folder, 'tool'), 0o4755);
