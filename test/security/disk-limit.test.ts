@@ -70,7 +70,7 @@ const runningArgv = async (box: Sandbox) =>
   (await box.execs()).filter(({ state }) => state === 'running').map(({ argv }) => argv);
 
 when(asRoot, canMakeDisk('ext4')).describe('[N5] a limit of disk that is watched', () => {
-  const disk = smallDisk('ext4', 1000);
+  const disk = smallDisk('ext4', 700);
   const open = async (env: Readonly<Record<string, string>> = {}) => {
     const home = await daemonHome(disk.connection());
     return { home, daemon: await home.start(env) };
@@ -78,7 +78,7 @@ when(asRoot, canMakeDisk('ext4')).describe('[N5] a limit of disk that is watched
 
   when(asRoot).it('stops a sandbox that is over it with its commands, and removes nothing', async () => {
     const outside = folderOnLoopDisk(250, boxUid);
-    const live = folderOnLoopDisk(150, 1234);
+    const live = folderOnLoopDisk(150, boxUid);
     const { daemon } = await open();
     const { client } = daemon;
     const project = await newProject({ 'file.txt': 'as it was\n' });
@@ -193,7 +193,8 @@ when(asRoot, canMakeDisk('ext4')).describe('[N5] a limit of disk that is watched
     const since = await sequenceOf(client);
     // To less than the reserve, and no further: on a full disk the engine starts nothing. Its own limit is far away.
     const freeMiB = '$(df --output=avail -B1M /var/tmp | tail -n 1)';
-    const filling = `until [ ${freeMiB} -lt 40 ]; do head -c 4M /dev/zero >> /var/tmp/big; sync /var/tmp/big; done; ${forever}`;
+    const nearly = `fallocate -l $((${freeMiB} - 120))M /var/tmp/big`;
+    const filling = `${nearly}; until [ ${freeMiB} -lt 25 ]; do head -c 4M /dev/zero >> /var/tmp/big; sync /var/tmp/big; done; ${forever}`;
     await expect(greedy.sh(filling)).rejects.toMatchObject({
       ...exceeded,
       message: expect.stringMatching(/the engine's disk has .* free, less than the reserve of/),
@@ -402,19 +403,19 @@ when(asRoot, canMakeDisk('ext4')).describe('[N5] a limit of disk that is watched
 });
 
 when(asRoot, canMakeDisk('btrfs')).describe('[N5] a limit of disk that the kernel holds', () => {
-  const disk = smallDisk('btrfs', 1500);
-  const isExact = { found: 'exact: the kernel refuses more than 150 MiB', status: 'ok' };
+  const disk = smallDisk('btrfs', 1200);
+  const isExact = { found: 'exact: the kernel refuses more than 100 MiB', status: 'ok' };
 
   when(asRoot).it('refuses the write itself, and nothing is stopped', async () => {
     const home = await daemonHome(disk.connection());
     const daemon = await home.start();
-    const box = await makeSandbox(daemon, { name: 'held', limits: { disk: '150m' } });
+    const box = await makeSandbox(daemon, { name: 'held', limits: { disk: '100m' } });
     expect(await rowOf(box)).toMatchObject(isExact);
     // Below it, and beyond it, whatever the image takes.
-    await box.sh(write(100, 'small'), { check: true });
-    const refused = await box.sh(`(${write(300)}) 2>&1; du -sk /var/tmp | cut -f1`);
+    await box.sh(write(60, 'small'), { check: true });
+    const refused = await box.sh(`(${write(150)}) 2>&1; du -sk /var/tmp | cut -f1`);
     expect(refused.stdout).toMatch(/Disk quota exceeded|No space left on device/);
-    expect(Number(refused.stdout.trim().split('\n').at(-1)) * 1024).toBeLessThanOrEqual(151 * mib);
+    expect(Number(refused.stdout.trim().split('\n').at(-1)) * 1024).toBeLessThanOrEqual(101 * mib);
     expect(await box.refresh()).toMatchObject({ state: 'READY' });
     await box.sh('rm /var/tmp/big && echo room > /var/tmp/word', { check: true });
 
@@ -429,21 +430,21 @@ when(asRoot, canMakeDisk('btrfs')).describe('[N5] a limit of disk that the kerne
     });
     await box.start();
     expect((await box.sh('cat /var/tmp/word')).stdout).toBe('room\n');
-    expect(formatSize(box.info.limits.diskBytes)).toBe('150 MiB');
+    expect(formatSize(box.info.limits.diskBytes)).toBe('100 MiB');
   });
 
   when(asRoot).it('refuses the write of a service with a limit of its own, which runs on', async () => {
     const daemon = await (await daemonHome(disk.connection())).start();
     const { image = '' } = testImage();
-    const script = `${write(100, 'small')} && echo fits; ${write(300)}; du -sk /var/tmp; echo done; ${forever}`;
-    const limits = { disk: '150m' };
+    const script = `${write(60, 'small')} && echo fits; ${write(150)}; du -sk /var/tmp; echo done; ${forever}`;
+    const limits = { disk: '100m' };
     const service = { name: 'store', image, limits, command: ['sh', '-c', script] };
     const box = await makeSandbox(daemon, { name: 'served', requiredServices: [service] });
     expect(await rowOf(box, 'disk of store')).toMatchObject(isExact);
     const said = await logsUntil(box, 'store', /^done$/m);
     expect(said).toMatch(/^fits$/m);
     expect(said).toMatch(/Disk quota exceeded|No space left on device/);
-    expect(Number(/^(\d+)\s+\/var\/tmp$/m.exec(said)?.[1]) * 1024).toBeLessThanOrEqual(151 * mib);
+    expect(Number(/^(\d+)\s+\/var\/tmp$/m.exec(said)?.[1]) * 1024).toBeLessThanOrEqual(101 * mib);
     expect(await box.refresh()).toMatchObject({
       state: 'READY',
       services: [{ name: 'store', state: 'READY' }],
