@@ -81,6 +81,28 @@ describe('[N5] the watch over the disk', () => {
     expect(stopped['still']).toBeUndefined();
   });
 
+  it('stops the one that grew since the disk began to run low, and not the largest', async () => {
+    const sizes = { large: 60 * gib, growing: gib };
+    const measured = new Set<string>();
+    const { disk, stopped, watch } = newWatch(['large', 'growing'], {
+      use: async (id) => {
+        if (disk.freeBytes === 8 * gib) measured.add(id);
+        return await sized(sizes)(id);
+      },
+      container: { limitBytes: 200 * gib },
+      periodMs: 60_000,
+    });
+    await until(() => watch.known('large') !== undefined && watch.known('growing') !== undefined);
+    // Less than twice the reserve of 5 GiB: growth counts from here.
+    disk.freeBytes = 8 * gib;
+    await until(() => measured.size === 2);
+    sizes.growing = 5 * gib;
+    disk.freeBytes = 4 * gib;
+    await until(() => Object.keys(stopped).length > 0);
+    expect(stopped).toMatchObject({ growing: { rule: 'reserve', used: 5 * gib, free: 4 * gib } });
+    expect(stopped['large']).toBeUndefined();
+  });
+
   it('stops a sandbox that cannot be measured in time and may be over its limit', async () => {
     const { disk, stopped, reports } = newWatch(['many'], { use: never, deadlineMs: 20 });
     await until(async () => reports.length > 0);
