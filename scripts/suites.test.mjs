@@ -13,10 +13,14 @@ describe('the parts of the test run', () => {
     for (const file of [...own, ...suite.bubblewrap]) expect(existsSync(join(root, file)), file).toBe(true);
     expect(new Set(own).size).toBe(own.length);
     const leftOut = leftOutFiles(suite, false).filter(({ name }) => name === 'all tests');
+    const clients = chosenSuite('clients');
+    const ofClients = [...clients.integration, ...clients.alone];
     for (const { file, runsIn } of leftOut) {
       expect([...own, ...suite.unit]).not.toContain(file);
-      expect(runsIn).toBe('npm test');
+      expect(runsIn, file).toBe(ofClients.includes(file) ? 'npm test -- --suite clients' : 'npm test');
     }
+    const listed = leftOut.map(({ file }) => file);
+    if (name !== 'clients') expect(listed).toEqual(expect.arrayContaining(ofClients));
     expect(leftOut.map(({ file }) => file)).toContain('test/security/noisy.test.ts');
   });
 

@@ -1,6 +1,6 @@
 /**
  * Parts of the test run, for machines and users on which the whole would take too long. `npm test -- --suite core` runs one;
- * whatever a suite does not have runs in plain `npm test` on the machine of CI's main lane.
+ * whatever a suite does not have runs in plain `npm test` on the machine of CI's main lane, but for most tests of `clients`.
  */
 
 import { appendFileSync, readdirSync } from 'node:fs';
@@ -46,6 +46,18 @@ export function onBubblewrap(full: boolean): readonly string[] {
   return full ? [...onBothEngines, ...onBothEnginesInFull] : onBothEngines;
 }
 
+/** Programs of others: agents, browser, HTTPS clients, MCP inspector, Tor, and their images; bare machines; a release. */
+const clients: Suite = {
+  unit: [],
+  integration: integration('browser', 'egress-https-clients', 'mcp-inspector'),
+  alone: [
+    ...integration('agent-clients.alone', 'agent-terminal.alone', 'fresh-machine.alone', 'templates.alone'),
+    ...security('egress-tor.alone'),
+    'test/package/release.alone.test.ts',
+  ],
+  bubblewrap: [],
+};
+
 const suites: Readonly<Record<string, Suite>> = {
   /** The tests that say most about another engine, system or Node.js: life cycle, limits, services, gate, recovery, builds. */
   core: {
@@ -76,17 +88,7 @@ const suites: Readonly<Record<string, Suite>> = {
       'test/recovery/crash-points.test.ts',
     ],
   },
-  /** Programs of others: agents, browser, HTTPS clients, MCP inspector, Tor, and their images; bare machines; a release. */
-  clients: {
-    unit: [],
-    integration: integration('browser', 'egress-https-clients', 'mcp-inspector'),
-    alone: [
-      ...integration('agent-clients.alone', 'agent-terminal.alone', 'fresh-machine.alone', 'templates.alone'),
-      ...security('egress-tor.alone'),
-      'test/package/release.alone.test.ts',
-    ],
-    bubblewrap: [],
-  },
+  clients,
   /** Tests whose result can differ by user: owners and modes of files, control groups, sockets, processes, mounts. */
   user: {
     unit: ['src/**/*.test.ts'],
@@ -132,9 +134,15 @@ export function leftOutFiles(suite: Suite | undefined, full: boolean): readonly 
   const inSuite = suite && new Set([...suite.unit, ...suite.integration, ...suite.alone]);
   const files = inSuite && [...unitTests, ...testsBelow('test')].filter((file) => !inSuite.has(file));
   const bubblewrap = new Set(suite?.bubblewrap ?? onBubblewrap(full));
+  // Plain `npm test` leaves out most tests of these files: `realClients` of test/support/selection.ts.
+  const ofClients = new Set([...clients.integration, ...clients.alone]);
   const notOnBubblewrap = onBubblewrap(true).filter((file) => !bubblewrap.has(file));
   return [
-    ...(files ?? []).map((file) => ({ file, name: 'all tests', runsIn: 'npm test' })),
+    ...(files ?? []).map((file) => ({
+      file,
+      name: 'all tests',
+      runsIn: ofClients.has(file) ? 'npm test -- --suite clients' : 'npm test',
+    })),
     ...notOnBubblewrap.map((file) => ({
       file,
       name: 'all tests on bubblewrap',
