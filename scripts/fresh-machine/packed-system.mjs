@@ -1,11 +1,11 @@
 /** Archives of Debian packages, which mmdebstrap makes and a folder keeps for a day. */
 
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { debianMirror, hashText, must } from '../steps.mjs';
+import { debianMirror, hashText, must, run } from '../steps.mjs';
 
 /** Packages change daily in sid; a system of the same day is the same. */
-const keptMs = 24 * 3600 * 1000;
+const keptMinutes = 24 * 60;
 
 /**
  * The archive of a system with these packages, made in memory where there is room: dpkg writes every file to the disk
@@ -16,14 +16,8 @@ export async function packedSystem({ suite, variant, packages }, cacheFolder) {
   const mirror = debianMirror();
   const key = hashText([suite, variant, mirror, ...packages].join(' '));
   const archive = join(cacheFolder, `${suite}-${key}.tar`);
-  const isThere = () => existsSync(archive) && Date.now() - statSync(archive).mtimeMs < keptMs;
-  const unlock = await lock(`${archive}.lock`, isThere);
-  if (isThere()) {
-    unlock();
-    return archive;
-  }
-  const unfinished = `${archive}.${process.pid}`;
-  const args = [
+  const code = await makeOnce(archive, (unfinished) => [
+    'mmdebstrap',
     '--quiet',
     `--variant=${variant}`,
     `--include=${packages.join(',')}`,
@@ -34,34 +28,30 @@ export async function packedSystem({ suite, variant, packages }, cacheFolder) {
     suite,
     unfinished,
     `deb ${mirror} ${suite} main`,
-  ];
-  try {
-    await must('mmdebstrap', args, {
-      env: { ...process.env, TMPDIR: existsSync('/dev/shm') ? '/dev/shm' : '/var/tmp' },
-      stdio: ['ignore', 'inherit', 'inherit'],
-    });
-    renameSync(unfinished, archive);
-  } finally {
-    rmSync(unfinished, { force: true });
-    unlock();
-  }
+  ]);
+  if (code !== 0) process.exit(code);
   return archive;
 }
 
-/** Waits while another process that runs makes the same archive. */
-async function lock(file, isThere) {
-  for (;;) {
-    try {
-      writeFileSync(file, String(process.pid), { flag: 'wx' });
-      return () => rmSync(file, { force: true });
-    } catch (error) {
-      if (error.code !== 'EEXIST') throw error;
-    }
-    if (isThere()) return () => {};
-    const holder = existsSync(file) ? readFileSync(file, 'utf8') : '';
-    if (holder !== '' && !existsSync(`/proc/${holder}`)) rmSync(file, { force: true });
-    await new Promise((resolve) => setTimeout(resolve, 500));
-  }
+/** Of the arguments the first is the archive, the second the name until it is whole, the rest the command. */
+const makeUnlessThere = `
+  archive=$1 unfinished=$2; shift 2
+  [ -z "$(find "$archive" -mmin -${keptMinutes} 2>/dev/null)" ] || exit 0
+  rm -f "$unfinished"
+  "$@" && mv "$unfinished" "$archive"
+`;
+
+/**
+ * Runs the command that makes the archive, unless one of today is there; resolves with its exit code. Other processes wait
+ * meanwhile. The kernel's lock ends with the processes that hold it, however they end.
+ */
+export async function makeOnce(archive, commandFor) {
+  const unfinished = `${archive}.unfinished`;
+  const words = ['sh', '-c', makeUnlessThere, 'sh', archive, unfinished, ...commandFor(unfinished)];
+  return await run('flock', [`${archive}.lock`, ...words], {
+    env: { ...process.env, TMPDIR: existsSync('/dev/shm') ? '/dev/shm' : '/var/tmp' },
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
 }
 
 export async function unpack(archive, folder) {
