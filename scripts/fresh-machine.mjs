@@ -40,7 +40,7 @@ await installDebianPackages(
 await removeAbandoned();
 
 const machine = new FreshMachine();
-const before = readMachineState(machine.id, machine.folder);
+const before = readMachineState(machine);
 let interrupted;
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   process.on(signal, () => {
@@ -65,7 +65,7 @@ try {
   }
 } finally {
   const left = await machine.close();
-  const changed = differences(before, readMachineState(machine.id, machine.folder));
+  const changed = differences(before, readMachineState(machine));
   for (const item of [...left, ...changed]) console.error(`sally: the fresh machine left ${item}`);
   process.exitCode = left.length + changed.length > 0 ? 1 : (interrupted ?? code);
 }

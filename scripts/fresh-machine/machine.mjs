@@ -9,6 +9,7 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { root } from '../steps.mjs';
 import { makeGroups, removeGroups } from './cgroups.mjs';
+import { namespacesOf } from './machine-state.mjs';
 
 const folders = '/var/tmp';
 const prefix = 'sallyport-fresh-';
@@ -38,6 +39,9 @@ export function logInEnvironment() {
 }
 
 export class FreshMachine {
+  /** Those of its first process that this machine does not share, once it runs. */
+  namespaces = [];
+
   constructor() {
     this.folder = mkdtempSync(join(folders, `${prefix}${process.pid}-`));
     this.id = basename(this.folder);
@@ -87,7 +91,10 @@ export class FreshMachine {
     });
     const ready = new Promise((resolve) => child.stdio[3].once('data', () => resolve(true)));
     if (await Promise.race([ready, ended.then(() => false)])) {
-      this.#network = await connect(firstChildOf(child.pid));
+      const first = firstChildOf(child.pid);
+      const shared = namespacesOf('self');
+      this.namespaces = namespacesOf(first).filter((name) => !shared.includes(name));
+      this.#network = await connect(first);
       if (this.#isStopped) await this.stop();
       else child.stdio[4].end('connected\n');
     }
