@@ -4,7 +4,7 @@
  *   npm run release                     into release/
  *   npm run release -- --out FOLDER
  *   npm run release -- --target linux-x64    with this archive only (default: both)
- *   npm run release -- --allow-dirty    also with changes that are not committed
+ *   npm run release -- --allow-dirty    also with changes that are not committed, or not in the version's section yet
  *
  * Two runs on one commit, with the same compilers and the same Node.js, give the same bytes. docs/release.md has the rest.
  */
@@ -15,7 +15,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { changelogDate, changelogSection } from './release/changelog.mjs';
+import { changelogDate, changelogHasUnreleased, changelogSection } from './release/changelog.mjs';
 import { ensureDependencies, must, root } from './steps.mjs';
 
 const { values: options } = parseArgs({
@@ -33,6 +33,12 @@ if (section === undefined) {
   refuse(
     `CHANGELOG.md has no section for ${version}`,
     `Add "## [${version}] - YYYY-MM-DD" with what changed.`,
+  );
+}
+if (changelogHasUnreleased(changelog) && !options['allow-dirty']) {
+  refuse(
+    'the section [Unreleased] of CHANGELOG.md is not empty',
+    `Move its entries into the section of ${version}, or add --allow-dirty.`,
   );
 }
 if (git('status', '--porcelain') !== '' && !options['allow-dirty']) {

@@ -8,6 +8,12 @@ export function changelogSection(changelog, version) {
   return text === '' ? undefined : text;
 }
 
+/** Entries that no version has yet. */
+export function changelogHasUnreleased(changelog) {
+  const sections = changelog.split(/^(?=## )/m);
+  return sections.some((section) => section.startsWith('## [Unreleased]') && section.includes('\n- '));
+}
+
 /** As `YYYY-MM-DD`. */
 export function changelogDate(changelog, version) {
   const heading = changelog.split('\n').find((line) => line.startsWith(`## [${version}] - `));

@@ -17,6 +17,17 @@ export async function makeRelease(out: string, ...args: readonly string[]): Prom
   await execute(process.execPath, words, { cwd: root, maxBuffer: 2 ** 24 });
 }
 
+const registryOfReadme = 'https://registry.example.com';
+
+/** README's line that installs Sallyport from a registry, with this one in the place of README's. */
+export async function readmeLineFor(registry: string): Promise<string> {
+  const line = await readmeLines('npm install -g sallyport');
+  if (!line.endsWith(` --registry ${registryOfReadme}`)) {
+    throw new Error(`README installs from whichever registry is configured: ${line}`);
+  }
+  return line.replace(registryOfReadme, registry);
+}
+
 /** The lines of README that install Sallyport and begin with these words, for this machine's architecture. */
 export async function readmeLines(...beginnings: readonly string[]): Promise<string> {
   const text = await readFile(join(root, 'README.md'), 'utf8');
