@@ -33,6 +33,9 @@ export function program(context: SignalDesk, register: (registry: Registry) => v
     act: async (verb, work) => {
       kind = verb.kind ?? 'plain';
       json = verb.json === true;
+      // A client reads it here, and gives it to the daemon that it starts.
+      if (verb.engineInUse !== undefined && verb.engineInUse !== 'auto')
+        process.env['SALLYPORT_ENGINE'] = verb.engineInUse;
       if (kind === 'passThrough' || verb.cleansUp === true) context.allowCleanUp();
       code = await work();
     },

@@ -310,6 +310,34 @@ when(requirement('bubblewrap', commandExists('bwrap'))).describe('--engine', () 
     done(await first(['rm', '--force', 'weak']));
   });
 
+  test('of ls, prune, image and daemon chooses the daemon that they ask', async () => {
+    const { first, bubblewrap } = await twoEngines();
+    done(await first(['create', ...image(), '--name', 'strong']));
+    const workspace = await newFolder();
+    done(await first(['create', '--engine', 'bubblewrap', '--name', 'weak', '--workspace', workspace]));
+    const there = ['--engine', 'bubblewrap'];
+    expect(done(await first(['ls', '--quiet']))).toBe('strong\n');
+    expect(done(await first(['ls', '--quiet', ...there]))).toBe('weak\n');
+    expect(done(await bubblewrap(['ls', '--quiet', '--engine', 'auto']))).toBe('weak\n');
+
+    const status = JSON.parse(done(await first(['daemon', 'status', '--json', ...there]))) as object;
+    expect(status).toEqual(await statusOf(bubblewrap));
+    expect(status).toMatchObject({ engine_key: 'bubblewrap' });
+
+    await rm(workspace, { recursive: true });
+    const prune = ['prune', '--dry-run', '--json'];
+    expect(done(await first(prune))).not.toContain('weak');
+    expect(done(await first([...prune, ...there]))).toContain('weak');
+    expect(done(await first(['image', 'ls']))).toContain('sallyport');
+    expect(done(await first(['image', 'ls', ...there]))).toBe(done(await bubblewrap(['image', 'ls'])));
+
+    done(await first(['daemon', 'stop', ...there]));
+    expect((await bubblewrap(['daemon', 'status'])).code).toBe(1);
+    expect((await first(['daemon', 'status'])).code).toBe(0);
+    expect(await first(['ls', '--engine', 'other'])).toMatchObject({ code: 2 });
+    done(await bubblewrap(['rm', '--force', 'strong', 'weak']));
+  });
+
   test('a name that was removed there and made here again is found here', async () => {
     const { stateDir } = await twoEngines();
     const client = sdkClient(stateDir);

@@ -1,7 +1,7 @@
 /** Verbs about the daemon: daemon with its own verbs, events, version. */
 
 import { countValue } from '../options/values.ts';
-import { examples, type Registry } from './registry.ts';
+import { engineOption, examples, type Registry } from './registry.ts';
 
 export function registerDaemonVerbs(registry: Registry): void {
   registerDaemon(registry);
@@ -50,9 +50,10 @@ function registerDaemon({ root, context, act }: Registry): void {
       'allow an address of --listen that is not loopback: there is no TLS',
     )
     .option('--json', 'machine-readable output')
+    .addOption(engineOption())
     .addHelpText('after', examples('sally daemon start', 'sally daemon start --listen 127.0.0.1:7070'))
     .action((options) =>
-      act(options, async () => {
+      act({ ...options, engineInUse: options.engine }, async () => {
         const { daemonStart } = await import('../commands/daemon.ts');
         return await daemonStart(options, context);
       }),
@@ -62,12 +63,13 @@ function registerDaemon({ root, context, act }: Registry): void {
     .description('stop it and the sandboxes, which start again fast')
     .option('--keep', 'leave the sandboxes running')
     .option('--all', 'the daemons of all engines')
+    .addOption(engineOption())
     .addHelpText(
       'after',
       examples('sally daemon stop', 'sally daemon stop --keep', 'sally daemon stop --all'),
     )
     .action((options) =>
-      act({}, async () => {
+      act({ engineInUse: options.engine }, async () => {
         const { daemonStop } = await import('../commands/daemon.ts');
         return await daemonStop(options, context);
       }),
@@ -76,9 +78,10 @@ function registerDaemon({ root, context, act }: Registry): void {
     .command('status')
     .description('whether it runs, and what it has; ends with 1 if it does not')
     .option('--json', 'machine-readable output')
+    .addOption(engineOption())
     .addHelpText('after', examples('sally daemon status', 'sally daemon status --json | jq .pid'))
     .action((options) =>
-      act(options, async () => {
+      act({ ...options, engineInUse: options.engine }, async () => {
         const { daemonStatus } = await import('../commands/daemon.ts');
         return await daemonStatus(options, context);
       }),
@@ -88,9 +91,10 @@ function registerDaemon({ root, context, act }: Registry): void {
     .description('its own log')
     .option('-n, --tail <lines>', 'only the last lines (default: 100)', countValue)
     .option('-f, --follow', 'go on with what comes, until Ctrl-C')
+    .addOption(engineOption())
     .addHelpText('after', examples('sally daemon logs', 'sally daemon logs -f --tail 20'))
     .action((options) =>
-      act({}, async () => {
+      act({ engineInUse: options.engine }, async () => {
         const { daemonLogs } = await import('../commands/daemon.ts');
         return await daemonLogs(options, context);
       }),

@@ -2,7 +2,7 @@
 
 import { withBoxOptions } from '../options/box-options.ts';
 import { collect, durationValue, graceValue, sizeValue } from '../options/values.ts';
-import { examples, type Registry, startsWithCommand } from './registry.ts';
+import { engineOption, examples, type Registry, startsWithCommand } from './registry.ts';
 
 export function registerSandboxVerbs(registry: Registry): void {
   registerCreate(registry);
@@ -58,12 +58,13 @@ function registerShow({ root, context, act }: Registry): void {
     .option('--label <name=value>', 'only those with this label; may be repeated', collect)
     .option('-q, --quiet', 'only the names')
     .option('--json', 'machine-readable output')
+    .addOption(engineOption())
     .addHelpText(
       'after',
       examples('sally ls', 'sally ls --label team=web', 'sally ls --json | jq -r ".sandboxes[].name"'),
     )
     .action((options) =>
-      act(options, async () => {
+      act({ ...options, engineInUse: options.engine }, async () => {
         const { lsCommand } = await import('../commands/ls.ts');
         return await lsCommand(options, context);
       }),
@@ -177,14 +178,15 @@ function registerRemove({ root, context, act }: Registry): void {
   root
     .command('prune')
     .description(
-      'remove what nobody needs: sandboxes whose workspace is gone or that were stopped long ago, and networks, volumes and images that are left over',
+      'remove what nobody needs from the engine in use: sandboxes whose workspace is gone or that were stopped long ago, and networks, volumes and images that are left over',
     )
     .option('--dry-run', 'only say what, and why')
     .option('--older-than <duration>', 'sandboxes stopped for so long (default 15d)', durationValue)
     .option('--json', 'machine-readable output')
+    .addOption(engineOption())
     .addHelpText('after', examples('sally prune --dry-run', 'sally prune --older-than 2d'))
     .action((options) =>
-      act(options, async () => {
+      act({ ...options, engineInUse: options.engine }, async () => {
         const { pruneCommand } = await import('../commands/prune.ts');
         return await pruneCommand(options, context);
       }),
