@@ -6,10 +6,11 @@
  *   node scripts/fresh-machine.mjs debian-13                        npm start, sally doctor, npm test
  *   node scripts/fresh-machine.mjs debian-13 --script 'npm start'   another shell script, in the clone
  *   node scripts/fresh-machine.mjs debian-13 --results FILE         copies the test results there
+ *   node scripts/fresh-machine.mjs debian-12-bare --source FOLDER --script 'ls /mnt/source'    no clone, and another folder
  */
 
 import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { distributionNamed } from './fresh-machine/distributions.mjs';
 import { cacheFolder, FreshMachine, logInEnvironment, removeAbandoned } from './fresh-machine/machine.mjs';
@@ -21,12 +22,15 @@ import { installDebianPackages, isRootOnDebian } from './steps.mjs';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { script: { type: 'string' }, results: { type: 'string' } },
+  options: { script: { type: 'string' }, results: { type: 'string' }, source: { type: 'string' } },
 });
 const distribution = distributionNamed(positionals[0]);
 const script = values.script ?? 'sh scripts/fresh-machine/begin.sh && npm test';
 const expected = `export EXPECTED_NODE=v${distribution.node}. EXPECTED_ENGINE=${distribution.engine ?? ''}`;
-const clone = 'cd /root && git clone --quiet /mnt/source sallyport && cd sallyport';
+const begin =
+  values.source === undefined
+    ? `${expected}; cd /root && git clone --quiet /mnt/source sallyport && cd sallyport`
+    : 'cd /root';
 
 if (!isRootOnDebian()) {
   console.error('sally: a fresh machine is made from Debian packages, and needs root');
@@ -39,7 +43,7 @@ await installDebianPackages(
 );
 await removeAbandoned();
 
-const machine = new FreshMachine();
+const machine = new FreshMachine(values.source && resolve(values.source));
 const before = readMachineState(machine);
 let interrupted;
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
@@ -52,15 +56,12 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
 let code = 1;
 try {
   const from = performance.now();
+  const withNode = distribution.node === undefined ? '' : ` with Node.js ${distribution.node}`;
   if (distribution.kernel) await makeUserModeMachine(distribution, { machine, cacheFolder });
   else await makeRootFolder(distribution, { folder: machine.root, cacheFolder });
-  console.error(
-    `sally: made ${distribution.name} with Node.js ${distribution.node} in ${seconds(performance.now() - from)}`,
-  );
+  console.error(`sally: made ${distribution.name}${withNode} in ${seconds(performance.now() - from)}`);
   if (interrupted === undefined) {
-    code = await runScript(`set -e; ${expected}; ${clone}; ${script}`, (bytes) =>
-      process.stdout.write(bytes),
-    );
+    code = await runScript(`set -e; ${begin}; ${script}`, (bytes) => process.stdout.write(bytes));
     keepResults();
   }
 } finally {

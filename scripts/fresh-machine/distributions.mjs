@@ -18,11 +18,14 @@ export const distributions = {
   'debian-12': { suite: 'bookworm', node: '20', npm: '10', engine: '20.10.' },
   'debian-13': { suite: 'trixie', node: '22', npm: '10', engine: '26.1.' },
   'debian-sid': { suite: 'sid', node: '24', npm: '11' },
+  /** Without a compiler, and the first one without Node.js: for what users install. */
+  'debian-12-bare': { suite: 'bookworm', packages: ['ca-certificates'] },
+  'debian-12-node': { suite: 'bookworm', packages: ['ca-certificates'], node: '20', npm: '10' },
   /** The user space of Debian 13 on a kernel of its own, whose control groups are those of version 2. */
   'debian-13-cgroup2': { suite: 'trixie', node: '22', npm: '10', engine: '26.1.', kernel: userModeLinux },
 };
 
-/** Everything a newcomer is assumed to have: a C compiler, git, `ps` and the usual certificates. Nothing else. */
+/** Everything a newcomer with a checkout is assumed to have: a C compiler, git, `ps` and the usual certificates. Nothing else. */
 export const bareMachinePackages = ['ca-certificates', 'gcc', 'git', 'libc6-dev', 'procps'];
 
 export function distributionNamed(name) {

@@ -42,7 +42,9 @@ export class FreshMachine {
   /** Those of its first process that this machine does not share, once it runs. */
   namespaces = [];
 
-  constructor() {
+  /** `source` is the folder that the machine has, read-only, as /mnt/source. */
+  constructor(source = root) {
+    this.source = source;
     this.folder = mkdtempSync(join(folders, `${prefix}${process.pid}-`));
     this.id = basename(this.folder);
     this.root = join(this.folder, 'root');
@@ -73,7 +75,7 @@ export class FreshMachine {
         'sh',
         enter,
         this.root,
-        root,
+        this.source,
         ...command,
       ],
       {

@@ -1,4 +1,4 @@
-/** Makes the root folder of a bare machine: a minimal Debian from packages, with Node.js and npm from the npm registry. */
+/** Makes the root folder of a bare machine: a minimal Debian from packages, mostly with Node.js and npm from the npm registry. */
 
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -11,10 +11,10 @@ import { packedSystem, unpack } from './packed-system.mjs';
 const ownAuthorities = '/usr/local/share/ca-certificates';
 
 export async function makeRootFolder(distribution, { folder, cacheFolder }) {
-  const { suite, kernel } = distribution;
-  const packages = [...bareMachinePackages, ...(kernel?.guestPackages ?? [])];
+  const { suite, kernel, node } = distribution;
+  const packages = distribution.packages ?? [...bareMachinePackages, ...(kernel?.guestPackages ?? [])];
   await unpack(await packedSystem({ suite, variant: 'minbase', packages }, cacheFolder), folder);
-  await addNode(distribution, folder);
+  if (node !== undefined) await addNode(distribution, folder);
   trustSameAuthorities(folder);
   // mmdebstrap copied the resolver and the name of the machine that runs it.
   writeFileSync(join(folder, 'etc/resolv.conf'), `nameserver ${nameserver}\n`);

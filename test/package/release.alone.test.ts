@@ -16,6 +16,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { packageInfo } from '../../src/lib/package-root.ts';
 import { newFolder } from '../support/cli.ts';
 import { testEngine } from '../support/engine.ts';
+import { startMachine } from '../support/fresh-machine.ts';
 import {
   makeRelease,
   newNpmUser,
@@ -28,7 +29,7 @@ import {
 import { type NpmRegistry, npmRegistry } from '../support/npm-registry.ts';
 import { ownHome } from '../support/own-home.ts';
 import { arm64Emulator, commandExists, requirement } from '../support/requires.ts';
-import { realClients, when } from '../support/selection.ts';
+import { asRoot, fullSizes, type Part, realClients, when } from '../support/selection.ts';
 
 const execute = promisify(execFile);
 const { root, version } = packageInfo();
@@ -37,6 +38,8 @@ const canBuildBoth = requirement(
   'a C compiler for both architectures',
   commandExists(process.arch === 'arm64' ? 'x86_64-linux-gnu-gcc' : 'aarch64-linux-gnu-gcc'),
 );
+
+const hasMmdebstrap = requirement('mmdebstrap', commandExists('mmdebstrap'));
 
 interface LockedPackage {
   readonly version: string;
@@ -179,6 +182,46 @@ when(realClients, canBuildBoth).describe('a release', () => {
     expect(await readdir(join(home, '.local/bin'))).toEqual([]);
     expect(await readdir(join(home, '.local/lib'))).toEqual([]);
   });
+
+  /** Neither has a compiler or an engine, and only the second one has Node.js. */
+  const bareMachines: ReadonlyArray<{
+    readonly machine: string;
+    readonly lines: readonly string[];
+    readonly missing: string;
+    readonly part: Part;
+  }> = [
+    {
+      machine: 'debian-12-bare',
+      lines: ['tar -xzf', './sallyport-'],
+      missing: 'node cc make dockerd',
+      part: realClients,
+    },
+    { machine: 'debian-12-node', lines: ['npm install -g ./'], missing: 'cc make dockerd', part: fullSizes },
+  ];
+  for (const { machine, lines, missing, part } of bareMachines) {
+    when(part, asRoot, hasMmdebstrap).it(
+      `[N23] is installed by README on ${machine}, sets up an engine, runs a command and is uninstalled`,
+      { timeout: 900_000 },
+      async () => {
+        const script = [
+          `for name in ${missing}; do if command -v $name; then exit 9; fi; done`,
+          'cp /mnt/source/sallyport-* .',
+          await readmeLines(...lines),
+          'PATH=$PATH:$HOME/.local/bin',
+          'sally setup --yes',
+          'sally run -- id -un',
+          'sally uninstall --yes --purge',
+          'ls -d /run/sallyport /var/lib/sallyport ~/.local/state/sallyport ~/.local/lib/sallyport || true',
+        ].join('\n');
+        const run = startMachine(machine, script, '--source', out);
+        expect(await run.ended, run.output()).toBe(0);
+        expect(run.output()).toMatch(/^how {5}installed and started/m);
+        expect(run.output()).toMatch(/^sally$/m);
+        expect(run.output()).toContain('Sallyport is removed from this machine');
+        expect(run.output().match(/cannot access/g)).toHaveLength(4);
+      },
+    );
+  }
 
   it('[N23] does not replace what it did not install', async () => {
     const place = await mkdtemp(join(folder, 'prefix-'));

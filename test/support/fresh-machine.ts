@@ -13,9 +13,10 @@ export interface MachineRun {
   readonly ended: Promise<number | null>;
 }
 
-export function startMachine(machine: string, script: string): MachineRun {
+/** `more`: further arguments of the script. */
+export function startMachine(machine: string, script: string, ...more: readonly string[]): MachineRun {
   const program = join(packageInfo().root, 'scripts/fresh-machine.mjs');
-  const child = spawn(process.execPath, [program, machine, '--script', script], {
+  const child = spawn(process.execPath, [program, machine, '--script', script, ...more], {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   onTestFinished(() => void child.kill('SIGTERM'));
