@@ -40,7 +40,7 @@ function mounts() {
 }
 
 /** Namespaces of one process: `net:[4026531840]`. */
-export function namespacesOf(pid) {
+function namespacesOf(pid) {
   const folder = `/proc/${pid}/ns`;
   try {
     return readdirSync(folder).map((name) => readlinkSync(join(folder, name)));
@@ -73,8 +73,8 @@ function namedNetworks() {
 }
 
 /**
- * `id` names the machine's groups, `folder` holds everything it has on disk, and `namespaces` are those of its first process
- * that this machine does not share.
+ * `id` names the machine's groups, `folder` holds everything it has on disk, and `namespaces` are ids of its
+ * own.
  */
 export function readMachineState({ id, folder, namespaces }) {
   const inUse = namespaces.length === 0 ? new Set() : namespacesInUse();

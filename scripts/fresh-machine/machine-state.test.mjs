@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -85,8 +85,8 @@ when(asRoot, hasTools).describe('[N1] a thing that a fresh machine leaves', () =
   });
 
   it('is reported when a process is still in a namespace of the machine', () => {
-    const { stdout } = spawnSync('readlink', ['/proc/self/ns/pid'], { encoding: 'utf8' });
-    expect(readMachineState({ ...machine, namespaces: [stdout.trim()] }).namespaces).toEqual([stdout.trim()]);
+    const namespaces = [readlinkSync('/proc/self/ns/pid')];
+    expect(readMachineState({ ...machine, namespaces }).namespaces).toEqual(namespaces);
     expect(readMachineState({ ...machine, namespaces: ['pid:[1]'] }).namespaces).toEqual([]);
   });
 

@@ -4,12 +4,19 @@
  */
 
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+} from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { root } from '../steps.mjs';
 import { makeGroups, removeGroups } from './cgroups.mjs';
-import { namespacesOf } from './machine-state.mjs';
 
 const folders = '/var/tmp';
 const prefix = 'sallyport-fresh-';
@@ -39,7 +46,7 @@ export function logInEnvironment() {
 }
 
 export class FreshMachine {
-  /** Those of its first process that this machine does not share, once it runs. */
+  /** Those of its processes and its network, once it runs. */
   namespaces = [];
 
   /** `source` is the folder that the machine has, read-only, as /mnt/source. */
@@ -94,8 +101,7 @@ export class FreshMachine {
     const ready = new Promise((resolve) => child.stdio[3].once('data', () => resolve(true)));
     if (await Promise.race([ready, ended.then(() => false)])) {
       const first = firstChildOf(child.pid);
-      const shared = namespacesOf('self');
-      this.namespaces = namespacesOf(first).filter((name) => !shared.includes(name));
+      this.namespaces = ['net', 'pid'].map((kind) => holdNamespace(`/proc/${first}/ns/${kind}`));
       this.#network = await connect(first);
       if (this.#isStopped) await this.stop();
       else child.stdio[4].end('connected\n');
@@ -127,6 +133,12 @@ export class FreshMachine {
     await this.stop();
     return await removeMachine(this.folder);
   }
+}
+
+/** Its id. The kernel gives the id of one that ended to the next, so this process keeps it until it ends itself. */
+function holdNamespace(file) {
+  openSync(file, 'r');
+  return readlinkSync(file);
 }
 
 /** `unshare` starts the machine's first process as its only child. */

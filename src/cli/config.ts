@@ -1,4 +1,6 @@
-/** What the CLI takes from the process environment. */
+/** What the CLI takes from the process environment, and the one variable that it sets there. */
+
+import type { EngineName } from '../protocol/engine-environment.ts';
 
 export interface CliEnvironment {
   readonly debug: boolean;
@@ -19,4 +21,9 @@ export function readCliEnvironment(env: NodeJS.ProcessEnv = process.env): CliEnv
       process.platform === 'darwin' ||
       ['DISPLAY', 'WAYLAND_DISPLAY'].some((name) => (env[name] ?? '') !== ''),
   };
+}
+
+/** As if the environment named the engine: for every client of this process and the daemons that they start. */
+export function useEngine(name: EngineName, env: NodeJS.ProcessEnv = process.env): void {
+  if (name !== 'auto') env['SALLYPORT_ENGINE'] = name;
 }

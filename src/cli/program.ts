@@ -2,6 +2,7 @@
 
 import { Command, CommanderError } from '@commander-js/extra-typings';
 import { packageInfo } from '../lib/package-root.ts';
+import { useEngine } from './config.ts';
 import type { SignalDesk } from './context.ts';
 import { exitCode } from './exit-codes.ts';
 import { harmless } from './harmless.ts';
@@ -33,9 +34,7 @@ export function program(context: SignalDesk, register: (registry: Registry) => v
     act: async (verb, work) => {
       kind = verb.kind ?? 'plain';
       json = verb.json === true;
-      // A client reads it here, and gives it to the daemon that it starts.
-      if (verb.engineInUse !== undefined && verb.engineInUse !== 'auto')
-        process.env['SALLYPORT_ENGINE'] = verb.engineInUse;
+      if (verb.engineInUse !== undefined) useEngine(verb.engineInUse);
       if (kind === 'passThrough' || verb.cleansUp === true) context.allowCleanUp();
       code = await work();
     },
