@@ -19,7 +19,7 @@ function firewall(program) {
   // Comments hold the time, and brackets the number of packets.
   return stdout
     .split('\n')
-    .filter((line) => line !== '' && !line.startsWith('#'))
+    .filter((line) => line !== '' && !line.startsWith('#') && !isRuleOfOtherWork.test(line))
     .map((line) => line.replace(/\[\d+:\d+\]/g, ''));
 }
 
@@ -59,6 +59,7 @@ function namespacesInUse() {
 
 /** Networks of containers, and of engines that tests start, come and go with other work on this machine. */
 const isLinkOfOtherWork = /^(veth|br-|sally[0-9a-f]{8}$)/;
+const isRuleOfOtherWork = / -[io] br-[0-9a-f]{12}\b/;
 const isNetworkOfOtherWork = /^(netns|cni)-/;
 
 /** So do mounts of engines, of sessions of users, of tests, and of systems that are made from packages. */

@@ -66,6 +66,8 @@ when(asRoot, hasTools).describe('[N1] a thing that a fresh machine leaves', () =
     expect(leftBy(`mount -t tmpfs left ${folder}`)).toEqual([`mounts: + ${folder}`]);
     const left = leftBy('iptables -A INPUT -s 192.0.2.1 -j DROP');
     expect(left).toContain('firewall: + -A INPUT -s 192.0.2.1/32 -j DROP');
+    const ofContainers = leftBy('iptables -A INPUT -i br-0123456789ab -j DROP');
+    expect(ofContainers.filter((line) => line.includes('br-'))).toEqual([]);
   });
 
   it('is no mount of an engine or a test that works beside it', () => {
