@@ -29,7 +29,7 @@ export interface Allowed {
   readonly attempt: Attempt;
   /** The rule that let it through, as a person wrote it. */
   readonly rule: string;
-  /** Methods, paths or credentials are at stake: TLS has to be opened to judge them. */
+  /** Methods, paths or credentials are at stake: TLS has to be opened to judge them, and bytes are looked at before they pass as `tcp`. */
   readonly inspect: boolean;
   /** A rule for this destination goes by the method or the path. */
   readonly byRequest?: boolean;

@@ -18,7 +18,7 @@ export interface SessionParts {
   /** Absent: straight to the address. */
   readonly proxy: ((signal: AbortSignal) => Promise<UpstreamProxy>) | undefined;
   readonly resolver: NameResolver;
-  /** Some secret is bound to it: TLS has to be opened. */
+  /** Some secret is bound to it: TLS has to be opened, and no tunnel is joined before its first bytes were seen. */
   readonly needsInspection: (destination: Destination) => boolean;
   readonly written: (outcome: Outcome) => void;
 }
@@ -49,8 +49,7 @@ export class GateSession implements EgressSession {
   decide(attempt: Attempt): Decision {
     const judged = isCanonical(attempt.destination) ? judge(this.#policy, attempt) : notCanonical;
     if (!judged.allowed) return this.#denied(attempt, judged);
-    const inspect =
-      judged.inspect || (attempt.scheme === 'https' && this.#parts.needsInspection(attempt.destination));
+    const inspect = judged.inspect || this.#parts.needsInspection(attempt.destination);
     return { allowed: true, attempt, rule: judged.rule, inspect, byRequest: judged.byRequest === true };
   }
 

@@ -6,11 +6,21 @@
 
 import type { Duplex } from 'node:stream';
 import { isSallyportError } from '../protocol/errors.ts';
-import type { Allowed, Attempt, Denied, Destination, EgressSession, Entrance, Outcome } from './contract.ts';
+import type {
+  Allowed,
+  Attempt,
+  Decision,
+  Denied,
+  Destination,
+  EgressSession,
+  Entrance,
+  Outcome,
+} from './contract.ts';
+import { type FirstBytes, readFirstBytes, serverSpeaksFirst } from './first-bytes.ts';
 import { type RelayOptions, relayHttp } from './http/relay.ts';
 import { deniedBy } from './session.ts';
 import { type Counts, splice, withFirstBytes } from './splice.ts';
-import { type ClientHello, readClientHello, serverNameProblem } from './tls/client-hello.ts';
+import { type ClientHello, serverNameProblem } from './tls/client-hello.ts';
 
 /** Opens TLS and judges what is inside. Absent: what would need it is denied. */
 export type InterceptTls = (
@@ -35,9 +45,6 @@ export interface Greeting {
   refuse(denied: Denied | { readonly failed: string }): void;
 }
 
-/** A server that speaks first makes its client wait: without a `tcp` rule that ends here. */
-const firstBytesMs = 10_000;
-const mostHelloBytes = 64 * 1024;
 const sniffedPorts: readonly number[] = [80, 443];
 /** Of TLS: fatal, unrecognized_name. */
 const wrongNameAlert = Buffer.from([21, 3, 3, 0, 2, 2, 112]);
@@ -62,7 +69,7 @@ class StreamService {
   async run(): Promise<void> {
     const { session } = this.#parts;
     const opaque = session.decide(this.#attempt('tcp'));
-    if (opaque.allowed && !this.#isWorthALook(opaque)) {
+    if (opaque.allowed && !opaque.inspect && !this.#isWorthALook(opaque)) {
       const server = await this.#dial(opaque);
       if (server === undefined) return;
       this.#greeting.accept();
@@ -74,8 +81,8 @@ class StreamService {
       this.#refuse(this.#nearest(decision, opaque));
       return;
     }
-    if (decision.inspect) await this.#inspected(decision);
-    else await this.#looked(decision, opaque.allowed ? opaque : undefined);
+    if (decision.inspect) await this.#inspected(decision, opaque);
+    else await this.#looked(decision, opaque);
   }
 
   /** In an open mode everything is allowed, and yet a denied host must not be reached under another name. */
@@ -84,45 +91,59 @@ class StreamService {
   }
 
   /** A rule for this port that wants `tcp` says more than that HTTP is not allowed. */
-  #nearest(https: Denied, tcp: Allowed | Denied): Denied {
+  #nearest(https: Denied, tcp: Decision): Denied {
     return !tcp.allowed && tcp.code === 'denied_by_rule' ? tcp : https;
   }
 
-  async #looked(decision: Allowed, opaque: Allowed | undefined): Promise<void> {
+  async #looked(decision: Allowed, opaque: Decision): Promise<void> {
     // Before the client is told: what cannot be reached, or must not be after its name was resolved, is told in its own words.
     const server = await this.#dial(decision);
     if (server === undefined) return;
     this.#greeting.accept();
-    const hello = await this.#hello();
-    if (hello === undefined) {
-      server.destroy();
+    const first = await this.#first();
+    if (first?.kind === 'other' && opaque.allowed) {
+      await this.#join(server, first.bytes, opaque);
       return;
     }
-    if ('notTls' in hello) {
-      if (opaque !== undefined && !isHttp(hello.notTls)) {
-        await this.#join(server, hello.notTls, opaque);
-        return;
-      }
-      server.destroy();
-      await this.#notTls(hello.notTls);
+    const problem = first?.kind === 'tls' ? this.#nameProblem(first.hello) : undefined;
+    if (first?.kind === 'tls' && problem === undefined) {
+      await this.#join(server, first.hello.bytes, decision);
       return;
     }
-    const problem = this.#nameProblem(hello);
-    if (problem === undefined) await this.#join(server, hello.bytes, decision);
-    else {
-      server.destroy();
-      this.#drop(problem, wrongNameAlert);
-    }
+    server.destroy();
+    if (problem !== undefined) this.#drop(problem, wrongNameAlert);
+    else if (first?.kind === 'http') await this.#relay(first.bytes);
+    else if (first?.kind === 'other' && !opaque.allowed) this.#drop(opaque);
   }
 
-  async #inspected(decision: Allowed): Promise<void> {
+  /**
+   * SECURITY: where any bytes may pass and a secret is bound to the host, TLS and HTTP are opened all the same. Of other bytes nobody
+   * knows the form, so a value within them is not masked.
+   */
+  async #inspected(decision: Allowed, opaque: Decision): Promise<void> {
+    let server: Duplex | undefined;
+    if (opaque.allowed && !this.#isWorthALook(opaque)) {
+      server = await this.#dial(opaque);
+      if (server === undefined) return;
+    }
     this.#greeting.accept();
-    const hello = await this.#hello();
-    if (hello === undefined) return;
-    if ('notTls' in hello) {
-      await this.#notTls(hello.notTls);
+    if (server !== undefined && opaque.allowed && (await serverSpeaksFirst(server, this.#client))) {
+      await this.#join(server, Buffer.alloc(0), opaque);
       return;
     }
+    const first = await this.#first();
+    if (first?.kind === 'other' && opaque.allowed) {
+      server ??= await this.#dial(opaque, () => this.#client.destroy());
+      if (server !== undefined) await this.#join(server, first.bytes, opaque);
+      return;
+    }
+    server?.destroy();
+    if (first?.kind === 'tls') await this.#open(first.hello, decision);
+    else if (first?.kind === 'http') await this.#relay(first.bytes);
+    else if (first?.kind === 'other' && !opaque.allowed) this.#drop(opaque);
+  }
+
+  async #open(hello: ClientHello, decision: Allowed): Promise<void> {
     const problem = this.#nameProblem(hello);
     const { intercept, signal } = this.#parts;
     if (problem !== undefined) this.#drop(problem, wrongNameAlert);
@@ -137,29 +158,23 @@ class StreamService {
     }
   }
 
-  async #notTls(first: Buffer): Promise<void> {
+  async #relay(first: Buffer): Promise<void> {
     const { entrance, destination } = this.#greeting;
-    if (isHttp(first)) {
-      const { session, signal, relay } = this.#parts;
-      const client = withFirstBytes(this.#client, first);
-      await relayHttp(client, session, {
-        ...relay,
-        entrance,
-        scheme: 'http',
-        authority: destination,
-        signal,
-      });
-      return;
-    }
-    const opaque = this.#parts.session.decide(this.#attempt('tcp'));
-    if (opaque.allowed) this.#client.destroy();
-    else this.#drop(opaque);
+    const { session, signal, relay } = this.#parts;
+    const client = withFirstBytes(this.#client, first);
+    await relayHttp(client, session, {
+      ...relay,
+      entrance,
+      scheme: 'http',
+      authority: destination,
+      signal,
+    });
   }
 
-  /** Undefined: it is no greeting and never will be, and the client was dropped for it. */
-  async #hello(): Promise<Awaited<ReturnType<typeof readClientHello>> | undefined> {
+  /** Undefined: nothing was understood and never will be, and the client was dropped for it. */
+  async #first(): Promise<FirstBytes | undefined> {
     try {
-      return await readClientHello(this.#client, { timeoutMs: firstBytesMs, maxBytes: mostHelloBytes });
+      return await readFirstBytes(this.#client);
     } catch (error) {
       const opaque = this.#parts.session.decide(this.#attempt('tcp'));
       const why = error instanceof Error ? error.message : String(error);
@@ -176,7 +191,10 @@ class StreamService {
     return this.#denial('https', problem.code, problem.reason, advice);
   }
 
-  async #dial(decision: Allowed): Promise<Duplex | undefined> {
+  async #dial(
+    decision: Allowed,
+    refuse: Greeting['refuse'] = (why) => this.#greeting.refuse(why),
+  ): Promise<Duplex | undefined> {
     const { session, signal } = this.#parts;
     try {
       const server = await session.dial(decision, signal);
@@ -187,7 +205,7 @@ class StreamService {
       const failed = isSallyportError(error) ? error : undefined;
       const isDenied = failed?.code === 'egress_denied';
       this.#report({ decision, error: failed?.message ?? String(error) });
-      this.#greeting.refuse(
+      refuse(
         failed !== undefined && isDenied
           ? deniedBy(decision.attempt, failed)
           : { failed: failed?.message ?? 'the connection could not be made' },
@@ -227,8 +245,3 @@ class StreamService {
     this.#parts.session.report({ ...this.#counts, durationMs: performance.now() - this.#began, ...more });
   }
 }
-
-/** A method, as far as it is there. */
-/** A method and its space, or as much of it as came first: `SSH-2.0` is none, and must not be waited for as the head of a request. */
-const isHttp = (bytes: Buffer): boolean =>
-  /^[A-Z]{3,10}(?: |$)/.test(bytes.subarray(0, 11).toString('latin1'));

@@ -41,7 +41,7 @@ export interface PreparedRequest {
 }
 
 export interface RequestCredentials {
-  /** Some secret is bound to this host and port. */
+  /** Some secret is or was bound to this host, on whichever port. */
   applies(destination: Destination): boolean;
   /** Some secret is bound to a path there. */
   goesByPath(destination: Destination): boolean;

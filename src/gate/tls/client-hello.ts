@@ -13,6 +13,8 @@ export interface ClientHello extends HelloFacts {
 export interface HelloLimits {
   readonly timeoutMs: number;
   readonly maxBytes: number;
+  /** Whether bytes that are no TLS are enough for the caller. Absent: any are. */
+  readonly isEnough?: (notTls: Buffer) => boolean;
 }
 
 const usualLimits: HelloLimits = { timeoutMs: 15_000, maxBytes: mostHelloBytes };
@@ -26,10 +28,10 @@ export async function readClientHello(
   let timer: NodeJS.Timeout | undefined;
   const expired = new Promise<never>((_resolve, reject) => {
     const tooSlow = (): void =>
-      reject(new TlsViolation(`no whole ClientHello within ${limits.timeoutMs} ms`));
+      reject(new TlsViolation(`no whole ClientHello or request line within ${limits.timeoutMs} ms`));
     timer = setTimeout(tooSlow, limits.timeoutMs);
   });
-  const whole = collect(reader, limits.maxBytes);
+  const whole = collect(reader, limits);
   // Whichever loses the race has no other reader.
   whole.catch(() => {});
   try {
@@ -42,7 +44,7 @@ export async function readClientHello(
 
 async function collect(
   reader: ByteReader,
-  maxBytes: number,
+  { maxBytes, isEnough = () => true }: HelloLimits,
 ): Promise<ClientHello | { readonly notTls: Buffer }> {
   let bytes: Buffer = Buffer.alloc(0);
   for (;;) {
@@ -50,8 +52,8 @@ async function collect(
     if (piece === undefined) return { notTls: bytes };
     bytes = Buffer.concat([bytes, piece]);
     const parsed = parseClientHello(bytes);
-    if (parsed.state === 'more') {
-      if (bytes.length >= maxBytes) throw new TlsViolation('the ClientHello is too large');
+    if (parsed.state === 'more' || (parsed.state === 'not-tls' && !isEnough(bytes))) {
+      if (bytes.length >= maxBytes) throw new TlsViolation('the first message is too large');
       continue;
     }
     const all = Buffer.concat([bytes, reader.release()]);

@@ -28,7 +28,7 @@ const alpnExtension = 16;
 /** `bytes` is what has come so far. */
 export function parseClientHello(bytes: Buffer): HelloState {
   if (bytes.length === 0) return { state: 'more' };
-  if (bytes[0] !== handshakeRecord) return { state: 'not-tls' };
+  if (bytes[0] !== handshakeRecord) return sortOldHello(bytes);
   if (bytes.length > 1 && bytes[1] !== 3) return { state: 'not-tls' };
   const message = joinRecords(bytes);
   if (message.length > 0 && message[0] !== clientHello)
@@ -39,6 +39,14 @@ export function parseClientHello(bytes: Buffer): HelloState {
   if (message.length < 4 + length) return moreOf(bytes);
   if (message.length > 4 + length) throw new TlsViolation('something follows the ClientHello in its record');
   return { state: 'whole', facts: readHello(new Fields(message.subarray(4))) };
+}
+
+/** A hello in the form of SSL 2, which servers still take, for TLS 1.0 to 1.2 (RFC 5246 E.2). It names no server. */
+function sortOldHello(bytes: Buffer): HelloState {
+  const [length = 0, , type = clientHello, major = 3] = bytes;
+  if (length < 0x80 || type !== clientHello || major !== 3) return { state: 'not-tls' };
+  if (bytes.length < 4) return { state: 'more' };
+  throw new TlsViolation('the ClientHello has the form of SSL 2');
 }
 
 function moreOf(bytes: Buffer): HelloState {
