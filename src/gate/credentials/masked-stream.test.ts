@@ -159,18 +159,65 @@ describe('a value in a stream', () => {
     }
   });
 
-  it('[R7] gives no sign by delay: what is held back is the same for a right guess and for a wrong one', () => {
-    const sizes = (text: string): number[] => {
-      const masker = new Masker({ current: automaton });
-      const data = Buffer.from(text.repeat(4));
-      return Array.from({ length: Math.ceil(data.length / 10) }, (_, at) => {
-        return masker.push(data.subarray(at * 10, at * 10 + 10)).length;
-      });
+  describe('gives no sign by delay', () => {
+    type Pushes = Pick<Masker, 'push'>;
+    /** How much goes out after each piece, of a text with a right guess of each length and of one with a wrong one. */
+    const expectSameSizes = (make: () => Pushes): void => {
+      const rest = 'x'.repeat(800);
+      const sizes = (text: string): number[] => {
+        const masker = make();
+        const data = Buffer.from(text.repeat(4));
+        return Array.from(
+          { length: Math.ceil(data.length / 10) },
+          (_, at) => masker.push(data.subarray(at * 10, at * 10 + 10)).length,
+        );
+      };
+      for (const length of [1, 5, real.length - 1]) {
+        expect(sizes(`${real.slice(0, length)}${rest}`)).toEqual(sizes(`${'y'.repeat(length)}${rest}`));
+      }
     };
-    const rest = 'x'.repeat(800);
-    for (const length of [1, 5, real.length - 1]) {
-      expect(sizes(`${real.slice(0, length)}${rest}`)).toEqual(sizes(`${'y'.repeat(length)}${rest}`));
-    }
+
+    it('[R7] what is held back is the same for a right guess and for a wrong one', () => {
+      expectSameSizes(() => new Masker({ current: automaton }));
+    });
+
+    it('[R7] and a masker that holds back only what may be the start of the value is found out', () => {
+      /** Holds back `held` bytes, and more where the text ends with a longer start of the value. */
+      const eager = (held: number): Pushes => {
+        let data = Buffer.alloc(0);
+        return {
+          push: (piece) => {
+            data = Buffer.concat([data, piece]);
+            const text = data.toString('latin1');
+            let start = real.length - 1;
+            while (start > 0 && !text.endsWith(real.slice(0, start))) start--;
+            const out = data.subarray(0, Math.max(0, data.length - Math.max(held, start)));
+            data = data.subarray(out.length);
+            return out;
+          },
+        };
+      };
+      for (const held of [0, 10]) expect(() => expectSameSizes(() => eager(held))).toThrow(/deeply equal/);
+    });
+
+    it('[R7] the size of what is held back shows a class of the length of the value alone', () => {
+      const held = (value: string): number => {
+        const masker = new Masker({ current: new FormAutomaton(formsOf([value])) });
+        masker.push(Buffer.alloc(100_000, 'x'));
+        return masker.heldBytes;
+      };
+      for (const [least, most, bytes] of [
+        [8, 42, 1024],
+        [43, 85, 2048],
+        [86, 170, 4096],
+      ] as const) {
+        for (const length of [least, most]) {
+          const values = ['a', '?', '~', '/'].map((one) => one.repeat(length));
+          const random = randomBytes(length).toString('base64').slice(0, length);
+          expect([...values, random].map(held)).toEqual(Array.from({ length: 5 }, () => bytes));
+        }
+      }
+    });
   });
 
   it('[R7] whose start had to go out is masked from there on', () => {
