@@ -163,7 +163,7 @@ export async function* masked(
   try {
     for (;;) {
       const next = pieces.next();
-      if (masker.heldBytes > 0 && (await pauses.isLong(next))) yield masker.flush();
+      if ((await pauses.isLong(next)) && masker.heldBytes > 0) yield masker.flush();
       const { done, value } = await next;
       if (done === true) break;
       for (let at = 0; at < value.length; at += turnBytes) {
