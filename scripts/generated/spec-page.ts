@@ -82,6 +82,7 @@ is streamed, so its size costs no memory and no second copy on the host's disk.
   target. Links are never followed. A link that leads nowhere or in a circle is copied as it is.
 - Sockets, pipes and devices are refused.
 - A file that changes while it is copied ends the create with \`copy_changed\`.
+- Files whose holes are larger than 16 GiB together end the create with \`copy_too_large\`, which names the file. The same holds for a copied workspace and for \`sally cp\`.
 - A single file replaces what the image has at its target, and gets the time of the copy. Missing folders above a target belong to root, and to the user in the home.
 - The strict profile has no room for copies.
 

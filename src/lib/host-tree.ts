@@ -2,6 +2,7 @@
 
 import { type BigIntStats, closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { lstat, open, readlink } from 'node:fs/promises';
+import { holeBytesOf } from './hole-bound.ts';
 
 /** What was read is neither the old file nor the new one. */
 export class FileChangedError extends Error {
@@ -22,6 +23,8 @@ export type HostEntry =
   | (Named & {
       readonly kind: 'file';
       readonly sizeBytes: number;
+      /** The part of it that has no block on the disk. */
+      readonly holeBytes: number;
       /** The same for all names of one file; absent where it has only this one. */
       readonly sameAs?: string;
       /** Exactly that many bytes, or a `FileChangedError`. */
@@ -65,6 +68,7 @@ function fileEntry(named: Named, facts: BigIntStats, chunks: FileEntry['chunks']
     ...named,
     kind: 'file',
     sizeBytes: Number(facts.size),
+    holeBytes: holeBytesOf(facts),
     chunks,
     ...(facts.nlink > 1n ? { sameAs: `${facts.dev}:${facts.ino}` } : {}),
   };

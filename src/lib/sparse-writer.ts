@@ -36,7 +36,7 @@ export class SparseWriter {
       return;
     }
     if (chunk.length === 0) return;
-    this.#endsInHole = isWorthAHole(chunk);
+    this.#endsInHole = isWrittenAsHole(chunk);
     if (this.#endsInHole) {
       this.#at += chunk.length;
       return;
@@ -63,7 +63,8 @@ export class SparseWriter {
   }
 }
 
-function isWorthAHole(chunk: Uint8Array): boolean {
+/** It takes no room on the disk. */
+export function isWrittenAsHole(chunk: Uint8Array): boolean {
   if (chunk.length < smallestHoleBytes) return false;
   for (let from = 0; from < chunk.length; from += zeros.length) {
     const piece = chunk.subarray(from, from + zeros.length);

@@ -290,6 +290,11 @@ export const errorRegistry = {
     summary: 'A file changed while it was copied into a sandbox.',
     advice: 'Try again when nothing writes to it, or leave it out with `exclude_patterns`.',
   },
+  copy_too_large: {
+    kind: 'exhausted',
+    summary: 'Something that is to be copied is larger, or has larger holes, than what is copied.',
+    advice: 'Remove it or make it smaller, or leave it out with `exclude_patterns`.',
+  },
   copy_unreadable: {
     kind: 'permission',
     summary: 'Something that is to be copied into a sandbox cannot be read.',

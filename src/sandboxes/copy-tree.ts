@@ -8,6 +8,7 @@
 
 import type { Dirent } from 'node:fs';
 import { readdir } from 'node:fs/promises';
+import { HoleBound, TooManyHolesError } from '../lib/hole-bound.ts';
 import {
   FileChangedError,
   type HostEntry,
@@ -85,7 +86,12 @@ export class CopyTree {
   async *entries(): AsyncGenerator<CopyEntry> {
     const root = await openRoot(this.#root);
     try {
-      const state: WalkState = { waiting: [], device: await localDevice(root.path), turns: new Turns() };
+      const state: WalkState = {
+        waiting: [],
+        device: await localDevice(root.path),
+        turns: new Turns(),
+        holes: new HoleBound(),
+      };
       yield* this.#walk(await this.top(root.path), root, state);
     } finally {
       root.close();
@@ -98,6 +104,7 @@ export class CopyTree {
       const { path, entry: found, onlyBelow } = listed;
       const at = folder.child(found.name);
       const entry = await this.#load(listed, at, state);
+      if (entry.kind === 'file') requireFewHoles(entry, state.holes);
       if (!onlyBelow) {
         for (const parent of waiting.splice(0)) yield await this.#look(parent.path, parent.at);
         yield entry;
@@ -190,6 +197,7 @@ interface WalkState {
   /** Of the tree's file system, where blocking calls are safe. */
   readonly device: bigint | undefined;
   readonly turns: Turns;
+  readonly holes: HoleBound;
 }
 
 /** By no link: what was judged was a real path, and one that has a link in it by now leads elsewhere. */
@@ -207,6 +215,15 @@ async function openRoot(path: Buffer): Promise<OpenFolder> {
 function opened(path: Buffer, open: () => OpenFolder): OpenFolder {
   try {
     return open();
+  } catch (cause) {
+    throw copyFailure(path, cause);
+  }
+}
+
+/** Before any of it is read. */
+function requireFewHoles({ path, holeBytes }: Extract<HostEntry, { kind: 'file' }>, holes: HoleBound): void {
+  try {
+    holes.add(path.toString('utf8'), holeBytes);
   } catch (cause) {
     throw copyFailure(path, cause);
   }
@@ -234,6 +251,9 @@ export function copyFailure(path: Buffer, cause: unknown): unknown {
       details: { path: shown },
       cause,
     });
+  }
+  if (cause instanceof TooManyHolesError) {
+    return new SallyportError('copy_too_large', cause.message, { details: { path: shown }, cause });
   }
   if (code !== 'EACCES' && code !== 'EPERM') return cause;
   return new SallyportError('copy_unreadable', `${shown} is to be copied and cannot be read`, {
@@ -267,8 +287,9 @@ async function fileIn(walk: HostWalk, path: string): Promise<Extract<HostEntry, 
   const absolute = Buffer.from(path);
   try {
     const entry = await hostEntry(Buffer.from(await walk.entry(path)), absolute);
-    if (entry.kind === 'file') return entry;
-    throw new FileChangedError(absolute);
+    if (entry.kind !== 'file') throw new FileChangedError(absolute);
+    requireFewHoles(entry, new HoleBound());
+    return entry;
   } catch (cause) {
     throw copyFailure(absolute, cause);
   }

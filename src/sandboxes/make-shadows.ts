@@ -3,24 +3,23 @@
  * an earlier one changed in them went with it.
  *
  * A copy that is of use without content must not make a create slow: above a size it is left empty, and an event says so. So is one
- * that changes while it is read, as a cache does when the host uses it.
+ * that changes while it is read, as a cache does when the host uses it. Any other one that is too large is refused.
  */
 
-import { lstatSync } from 'node:fs';
+import { lstatSync, type Stats } from 'node:fs';
 import { lstat } from 'node:fs/promises';
+import { holeBytesOf } from '../lib/hole-bound.ts';
 import type { LoadedEntry } from '../lib/host-tree.ts';
 import { localDevice } from '../lib/local-disk.ts';
-import { formatSize } from '../lib/sizes.ts';
+import { isWrittenAsHole } from '../lib/sparse-writer.ts';
 import { Turns } from '../lib/turns.ts';
 import type { PlannedShadow } from '../policy/tool-sources.ts';
 import { isSallyportError } from '../protocol/errors.ts';
 import { shadowEntries } from './copy-in.ts';
+import { boundsOf, CopyMeter } from './copy-meter.ts';
 import { CopyTree, type Listing } from './copy-tree.ts';
 import type { Materialisation } from './materialise.ts';
 import type { SandboxWorld } from './world.ts';
-
-/** Of one that may be empty: a few seconds of copying. */
-export const mostCopied = { entries: 10_000, bytes: 256 * 2 ** 20 };
 
 type Work = Pick<Materialisation, 'record' | 'tell' | 'signal'>;
 
@@ -55,7 +54,7 @@ async function makeShadow(
   const make = (entries: AsyncIterable<LoadedEntry>) => store.makeShadow(id, mountId, entries, plan.user);
   const leftOut: string[] = [];
   if (source !== undefined) tell({ step: 'copy', message: `copying ${source}` });
-  const emptied = (await unfit(shadow)) ?? (await attempt(make, shadow, leftOut));
+  const emptied = (await unfit(shadow, signal)) ?? (await attempt(make, shadow, { leftOut, signal }));
   if (emptied !== undefined) await make(none());
   signal.throwIfAborted();
   if (emptied !== undefined && source !== undefined) note('tool_starts_empty', emptyMessage(source, emptied));
@@ -65,88 +64,114 @@ async function makeShadow(
 /** Undefined: it is made. Else why it is to be empty. */
 async function attempt(
   make: (entries: AsyncIterable<LoadedEntry>) => Promise<void>,
-  { source, excludes = [], mayBeEmpty }: PlannedShadow,
-  leftOut: string[],
+  shadow: PlannedShadow,
+  { leftOut, signal }: { readonly leftOut: string[]; readonly signal: AbortSignal },
 ): Promise<string | undefined> {
+  const { source, excludes = [] } = shadow;
   if (source === undefined) {
     await make(none());
     return undefined;
   }
   try {
     const entries = shadowEntries(source, excludes, (link) => leftOut.push(link));
-    await make(mayBeEmpty === true ? bounded(entries) : entries);
+    await make(bounded(entries, new CopyMeter(source, boundsOf(shadow)), signal));
     return undefined;
   } catch (error) {
-    if (mayBeEmpty !== true) throw error;
-    if (error instanceof TooLargeError) return error.message;
-    if (isSallyportError(error, 'copy_changed') || isSallyportError(error, 'copy_unreadable'))
-      return error.message;
-    throw error;
+    return reasonToBeEmpty(shadow, error);
   }
 }
 
-class TooLargeError extends Error {}
+const toBeEmptyFor = ['copy_too_large', 'copy_changed', 'copy_unreadable'] as const;
 
-/** It may have grown since it was measured. */
-async function* bounded(entries: AsyncIterable<LoadedEntry>): AsyncGenerator<LoadedEntry> {
-  const count = new Count();
+/** Throws what is no such reason. */
+function reasonToBeEmpty({ mayBeEmpty }: PlannedShadow, error: unknown): string {
+  if (mayBeEmpty === true) {
+    for (const code of toBeEmptyFor) if (isSallyportError(error, code)) return error.message;
+  }
+  throw error;
+}
+
+/** SECURITY: a program inside may write to the folder while it is copied, so what was measured before says little. */
+async function* bounded(
+  entries: AsyncIterable<LoadedEntry>,
+  meter: CopyMeter,
+  signal: AbortSignal,
+): AsyncGenerator<LoadedEntry> {
   for await (const entry of entries) {
-    count.add(entry.kind === 'file' ? entry.sizeBytes : 0);
+    signal.throwIfAborted();
+    meter.addEntry(entry.path, entry.kind === 'file' ? entry.holeBytes : 0);
+    if (entry.kind === 'file' && entry.content === undefined) {
+      yield { ...entry, chunks: () => metered(entry, meter, signal) };
+      continue;
+    }
+    if (entry.kind === 'file') meter.addData(entry.path, entry.sizeBytes);
     yield entry;
   }
 }
 
-/** Why it is not copied at all; looks at names and sizes alone, and at no more of them than could be copied. */
-async function unfit({ source, excludes = [], mayBeEmpty }: PlannedShadow): Promise<string | undefined> {
-  if (source === undefined || mayBeEmpty !== true) return undefined;
+async function* metered(
+  { path, chunks }: Extract<LoadedEntry, { kind: 'file' }>,
+  meter: CopyMeter,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks()) {
+    signal.throwIfAborted();
+    meter.addData(path, isWrittenAsHole(chunk) ? 0 : chunk.length);
+    yield chunk;
+  }
+}
+
+/** Throws `copy_too_large` for a folder that is copied whole and is too large for it. Looks at names and sizes alone. */
+export async function requireShadowsFit(shadows: readonly PlannedShadow[]): Promise<void> {
+  for (const shadow of shadows) if (shadow.mayBeEmpty !== true) await measure(shadow);
+}
+
+/** Why it is not copied at all; looks at no more of it than could be copied. */
+async function unfit(shadow: PlannedShadow, signal: AbortSignal): Promise<string | undefined> {
+  if (shadow.mayBeEmpty !== true) return undefined;
+  try {
+    await measure(shadow, signal);
+    return undefined;
+  } catch (error) {
+    return reasonToBeEmpty(shadow, error);
+  }
+}
+
+async function measure(shadow: PlannedShadow, signal?: AbortSignal): Promise<void> {
+  const { source, excludes = [] } = shadow;
+  if (source === undefined) return;
   const tree = new CopyTree(source, { patterns: excludes, from: [] });
-  const count = new Count();
+  const meter = new CopyMeter(source, boundsOf(shadow));
   const turns = new Turns();
-  const measure = async ({ entries, rules }: Listing, sizeOf: SizeOf): Promise<void> => {
+  const count = async ({ entries, rules }: Listing, factsOf: FactsOf): Promise<void> => {
     for (const { path, entry } of entries) {
       await turns.take();
-      count.add(entry.isFile() ? await sizeOf(tree.absolute(path)) : 0);
-      if (entry.isDirectory()) await measure(await tree.below(path, rules), sizeOf);
+      signal?.throwIfAborted();
+      const facts = entry.isFile() ? await factsOf(tree.absolute(path)) : undefined;
+      const holeBytes = facts === undefined ? 0 : holeBytesOf(facts);
+      meter.addEntry(path, holeBytes);
+      meter.addData(path, (facts?.size ?? 0) - holeBytes);
+      if (entry.isDirectory()) await count(await tree.below(path, rules), factsOf);
     }
   };
   try {
     const isLocal = (await localDevice(Buffer.from(source))) !== undefined;
-    await measure(await tree.top(), isLocal ? sizeNow : sizeLater);
-    return undefined;
+    await count(await tree.top(), isLocal ? factsNow : factsLater);
   } catch (error) {
-    if (error instanceof TooLargeError) return error.message;
     // What cannot be listed is found out again by the copy, which says it better.
-    return undefined;
+    if (isSallyportError(error, 'copy_too_large') || isSallyportError(error, 'cancelled')) throw error;
   }
 }
 
-type SizeOf = (path: Buffer) => number | Promise<number>;
+type FactsOf = (path: Buffer) => Stats | undefined | Promise<Stats | undefined>;
 
-const sizeNow: SizeOf = (path) => lstatSync(path, { throwIfNoEntry: false })?.size ?? 0;
-const sizeLater: SizeOf = async (path) =>
-  await lstat(path).then(
-    ({ size }) => size,
-    () => 0,
-  );
-
-class Count {
-  #entries = 0;
-  #bytes = 0;
-
-  add(bytes: number): void {
-    this.#entries += 1;
-    this.#bytes += bytes;
-    if (this.#entries > mostCopied.entries)
-      throw new TooLargeError(`it has more than ${mostCopied.entries} files and folders`);
-    if (this.#bytes > mostCopied.bytes)
-      throw new TooLargeError(`it is larger than ${formatSize(mostCopied.bytes)}`);
-  }
-}
+const factsNow: FactsOf = (path) => lstatSync(path, { throwIfNoEntry: false });
+const factsLater: FactsOf = async (path) => await lstat(path).catch(() => undefined);
 
 async function* none(): AsyncGenerator<LoadedEntry> {}
 
 const emptyMessage = (source: string, why: string): string =>
-  `${source} was not copied, and is empty inside at first: ${why}. Prune it on this machine, or share it with mode shared`;
+  `WARNING: ${source} was not copied, and is empty inside at first: ${why}. Prune it on this machine, or share it with mode shared`;
 
 function linksMessage(source: string | undefined, links: readonly string[]): string {
   const shown = links.slice(0, 10).join(', ');

@@ -22,6 +22,7 @@ import { requireCopyable } from './copy-in.ts';
 import { DiskWatch } from './disk-watch.ts';
 import { EngineWatch } from './engine-watch.ts';
 import { type Looked, lookAtSpec } from './look-at-spec.ts';
+import { requireShadowsFit } from './make-shadows.ts';
 import { boxOf, homeOf } from './materialise.ts';
 import type { BoxHome, EngineFacts, EventLog, KnownBox } from './ports.ts';
 import { type PrunedThing, type PruneOptions, pruneAll } from './prune.ts';
@@ -161,6 +162,7 @@ export class Sandboxes {
     const judged = this.#plan(spec, facts, looked);
     if (spec.egress !== undefined) this.#world.gate.check(spec.egress);
     for (const copy of judged.plan.copies) await requireCopyable(copy);
+    if (!this.#names.has(judged.name)) await requireShadowsFit(judged.plan.shadows);
     if (!this.#names.has(judged.name)) await this.#requireClonable(judged.plan);
     const reusable = spec.ports !== undefined && body.reuse ? this.#names.get(judged.name) : undefined;
     if (reusable !== undefined) return await reused(reusable, spec);

@@ -10,6 +10,7 @@
  */
 
 import {
+  type BigIntStats,
   closeSync,
   constants,
   type Dirent,
@@ -20,8 +21,10 @@ import {
   readdirSync,
   readlinkSync,
   readSync,
+  type Stats,
 } from 'node:fs';
 import { promisify } from 'node:util';
+import { HoleBound, holeBytesOf, TooManyHolesError } from '../lib/hole-bound.ts';
 import { OpenFolder } from '../lib/open-folder.ts';
 import type { TreeSource } from '../porter/tree-stream.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
@@ -35,13 +38,13 @@ export function* readHostTree(root: string): Generator<TreeSource> {
   // The folder itself is the user's word: it may be reached through links.
   const folder = OpenFolder.at(root);
   try {
-    yield* below(folder, Buffer.alloc(0));
+    yield* below(folder, Buffer.alloc(0), new HoleBound());
   } finally {
     folder.close();
   }
 }
 
-function* below(folder: OpenFolder, relative: Buffer): Generator<TreeSource> {
+function* below(folder: OpenFolder, relative: Buffer, holes: HoleBound): Generator<TreeSource> {
   const entries = readdirSync(folder.path, {
     encoding: 'buffer',
     withFileTypes: true,
@@ -49,20 +52,23 @@ function* below(folder: OpenFolder, relative: Buffer): Generator<TreeSource> {
   entries.sort((a, b) => Buffer.compare(a.name, b.name));
   for (const entry of entries) {
     const path = relative.length === 0 ? entry.name : Buffer.concat([relative, slash, entry.name]);
-    if (entry.isFile()) yield* fileAt(folder.child(entry.name), path);
+    if (entry.isFile()) yield* fileAt(folder.child(entry.name), path, holes);
     else if (entry.isSymbolicLink()) yield named(path, () => linkAt(folder.child(entry.name), path));
-    else if (entry.isDirectory()) yield* directoryAt(folder, entry.name, path);
+    else if (entry.isDirectory()) yield* directoryAt(folder, { name: entry.name, path, holes });
   }
 }
 
 const slash = Buffer.from('/');
 
-function* directoryAt(parent: OpenFolder, name: Buffer, path: Buffer): Generator<TreeSource> {
+function* directoryAt(
+  parent: OpenFolder,
+  { name, path, holes }: { readonly name: Buffer; readonly path: Buffer; readonly holes: HoleBound },
+): Generator<TreeSource> {
   const folder = named(path, () => parent.enter(name));
   try {
     const { mode, mtimeNs } = fstatSync(folder.fd, { bigint: true });
     yield { kind: 'directory', path, mode: permissions(mode), mtimeNs: known(mtimeNs) };
-    yield* below(folder, path);
+    yield* below(folder, path, holes);
   } finally {
     folder.close();
   }
@@ -73,12 +79,13 @@ function linkAt(at: Buffer, path: Buffer): TreeSource {
   return { kind: 'link', path, target: readlinkSync(at, { encoding: 'buffer' }), mtimeNs: known(mtimeNs) };
 }
 
-function* fileAt(at: Buffer, path: Buffer): Generator<TreeSource> {
+function* fileAt(at: Buffer, path: Buffer, holes: HoleBound): Generator<TreeSource> {
   // What was a file a moment ago may be a link or a pipe by now.
   const fd = named(path, () => openSync(at, fileFlags));
   try {
     const facts = fstatSync(fd, { bigint: true });
     if (!facts.isFile()) throw changed(path);
+    requireFewHoles(path.toString('utf8'), facts, holes);
     const sizeBytes = Number(facts.size);
     yield {
       kind: 'file',
@@ -92,6 +99,24 @@ function* fileAt(at: Buffer, path: Buffer): Generator<TreeSource> {
     };
   } finally {
     closeSync(fd);
+  }
+}
+
+/** Before any of it is read. */
+export function requireFewHoles(
+  path: string,
+  facts: Pick<BigIntStats, 'size' | 'blocks'> | Pick<Stats, 'size' | 'blocks'>,
+  holes: HoleBound = new HoleBound(),
+): void {
+  try {
+    holes.add(path, holeBytesOf(facts));
+  } catch (cause) {
+    if (!(cause instanceof TooManyHolesError)) throw cause;
+    throw new SallyportError('copy_too_large', cause.message, {
+      details: { path },
+      advice: 'Copy what is beside it, without this file.',
+      cause,
+    });
   }
 }
 

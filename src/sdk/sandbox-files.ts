@@ -12,7 +12,7 @@ import { SallyportError } from '../protocol/errors.ts';
 import type { EntryView, StatView, WatchView } from '../protocol/views.ts';
 import { type Camelled, camelled } from './case.ts';
 import { type DaemonClient, segment } from './client.ts';
-import { readHostTree } from './host-tree.ts';
+import { readHostTree, requireFewHoles } from './host-tree.ts';
 import { readSse } from './sse.ts';
 import { readAll } from './transport.ts';
 import { writeHostFile } from './write-file.ts';
@@ -194,6 +194,7 @@ export class SandboxFiles {
       await this.mkdir(path, { parents: true, ...options });
       await this.putTree(path, readHostTree(resolve(from)), options);
     } else if (facts.isFile()) {
+      requireFewHoles(from, facts);
       await this.write(path, createReadStream(from), { mode: facts.mode & 0o777, ...options });
     } else {
       throw new SallyportError('usage', `${from} is neither a file nor a folder`);

@@ -18,6 +18,7 @@ import { chmod, lchown, mkdir, open, symlink, utimes } from 'node:fs/promises';
 import { type HostEntry, joinPath, type LoadedEntry } from '../lib/host-tree.ts';
 import { localDevice } from '../lib/local-disk.ts';
 import { removeTree } from '../lib/remove-tree.ts';
+import { SparseWriter } from '../lib/sparse-writer.ts';
 import { Turns } from '../lib/turns.ts';
 import type { BoxUser } from '../protocol/box.ts';
 import { isSallyportError } from '../protocol/errors.ts';
@@ -51,6 +52,8 @@ export async function writeShadow(
       await own(path);
     }
   } catch (cause) {
+    // Half a copy is of no use, and may be large.
+    await removeTree(folder).catch(() => {});
     // What the source's reader says is said in its own words.
     throw isSallyportError(cause) ? cause : stateFailure("copying a tool's folder", folder, cause);
   }
@@ -95,7 +98,9 @@ async function writeEntry(path: Buffer, entry: HostEntry): Promise<void> {
 async function writeFile(path: Buffer, entry: Extract<HostEntry, { kind: 'file' }>): Promise<void> {
   const handle = await open(path, newFile, 0o600);
   try {
-    for await (const chunk of entry.chunks()) await handle.writeFile(chunk);
+    const writer = new SparseWriter(handle.fd);
+    for await (const chunk of entry.chunks()) await writer.write(chunk);
+    writer.end();
   } finally {
     await handle.close();
   }

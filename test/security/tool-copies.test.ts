@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { mostCopied } from '../../src/sandboxes/make-shadows.ts';
+import { mostCopied } from '../../src/sandboxes/copy-meter.ts';
 import { isRoot } from '../support/requires.ts';
 import { openSandboxes } from '../support/sandboxes.ts';
 import { homeOwner, homeTree, inHomeOf, notesOf, toolHome } from '../support/tool-home.ts';
