@@ -3,7 +3,7 @@
  * copies them with their holes, and stops copying when nobody wants the sandbox any more.
  */
 
-import { lstatSync, symlinkSync, truncateSync } from 'node:fs';
+import { lstatSync, readdirSync, readlinkSync, symlinkSync, truncateSync } from 'node:fs';
 import { mkdir, readdir, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -12,6 +12,7 @@ import { newFolder, sally } from '../support/cli.ts';
 import { imageFlags, testImage } from '../support/engine-under-test.ts';
 import { openSandboxes } from '../support/sandboxes.ts';
 import { bareTools, inHomeOf, toolHome } from '../support/tool-home.ts';
+import { until } from '../support/until.ts';
 
 const TiB = 2 ** 40;
 const MiB = 2 ** 20;
@@ -84,6 +85,28 @@ describe('[N5] a file of 1 TiB without data', () => {
       advice: expect.stringContaining('exclude_patterns'),
     });
     await make({ spec: spec(['huge']) });
+  });
+
+  it.each(['folder', 'single file'])('is read no further once its sandbox is removed: %s', async (how) => {
+    const folder = await newFolder();
+    const large = join(folder, 'large');
+    await writeFile(large, '');
+    await truncate(large, 15 * 1024 * MiB);
+    const isRead = (): boolean =>
+      readdirSync('/proc/self/fd').some((fd) => {
+        try {
+          return readlinkSync(`/proc/self/fd/${fd}`) === large;
+        } catch {
+          return false;
+        }
+      });
+    const { sandboxes } = await openSandboxes();
+    const copies = [{ source: how === 'folder' ? folder : large, target: '/data' }];
+    const box = await sandboxes.create(createBody.parse({ spec: { ...testImage(), copies } }));
+    await until(isRead);
+    await box.remove({ force: true });
+    await expect(box.ready()).rejects.toMatchObject({ code: 'cancelled' });
+    expect(isRead()).toBe(false);
   });
 
   it('is not uploaded, alone or in a folder, and a smaller one is', async () => {

@@ -34,7 +34,8 @@ const inHome = ({ mount, name }: ToolName): string => {
   return `${all.find(({ id }) => id === mount)?.source}/${name}`;
 };
 
-const agentNames = toolNames.filter(({ mount }) => mount === 'claude' || mount === 'codex');
+const agentMounts = new Set(agentTools.flatMap((tool) => builtinTools[tool].mounts.map(({ id }) => id)));
+const agentNames = toolNames.filter(({ mount }) => agentMounts.has(mount));
 const held = agentNames.filter(({ inside, missing }) => inside === 'readonly' && missing !== 'scan');
 const scanned = agentNames.filter(({ missing }) => missing === 'scan');
 const own = agentNames.filter(({ inside }) => inside === 'own');
@@ -130,6 +131,13 @@ describe('[A4] what the host executes from the folders of claude and codex', () 
     expect(stdout.data.trim().split('\n')).toEqual(own.map(() => 'planted'));
     await box.stop(0);
     expect(homeTree(path)).toEqual(before);
+    // The same acts, where the host's own folders are inside.
+    const open = toolHome({ ...bareTools, ...Object.fromEntries(own.map((e) => [`${inHome(e)}/`, ''])) });
+    const control = await (await openSandboxes({ home: open })).make({
+      spec: { builtin_tools: [...shared] },
+    });
+    await runInSandbox(control, ['sh', '-c', `cd\n${script}`]);
+    for (const entry of own) expect(readFileSync(join(open, inHome(entry), 'planted'), 'utf8')).toBe('x\n');
   });
 
   test('leaves state writable, which appears on the host', async () => {
