@@ -15,6 +15,14 @@ export interface CopyBounds {
 const cacheBytes = 256 * 2 ** 20;
 /** Of one that may be empty: a few seconds of copying. */
 export const mostCopied: CopyBounds = { entries: 10_000, bytes: cacheBytes, holeBytes: cacheBytes };
+const programBytes = 2 ** 30;
+/** Of programs that are installed there: several Pythons and their tools. Without them, commands are missing inside. */
+export const mostCopiedPrograms: CopyBounds = {
+  entries: 50_000,
+  bytes: programBytes,
+  holeBytes: programBytes,
+};
+const ofPrograms: ReadonlySet<string> = new Set(['uv-data']);
 /** Without it a sandbox lacks its sessions and settings, so it is worth waiting for. A program inside may have filled it. */
 export const mostCopiedWhole: CopyBounds = {
   entries: 200_000,
@@ -22,8 +30,10 @@ export const mostCopiedWhole: CopyBounds = {
   holeBytes: mostHoleBytes,
 };
 
-export const boundsOf = ({ mayBeEmpty }: PlannedShadow): CopyBounds =>
-  mayBeEmpty === true ? mostCopied : mostCopiedWhole;
+export function boundsOf({ mountId, mayBeEmpty }: PlannedShadow): CopyBounds {
+  if (mayBeEmpty !== true) return mostCopiedWhole;
+  return ofPrograms.has(mountId) ? mostCopiedPrograms : mostCopied;
+}
 
 /** Counts what one copy holds, and throws `copy_too_large` when that is too much. */
 export class CopyMeter {

@@ -10,8 +10,10 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { describe, expect, test } from 'vitest';
-import { mostCopied } from '../../src/sandboxes/copy-meter.ts';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { mostCopied, mostCopiedPrograms } from '../../src/sandboxes/copy-meter.ts';
+import { sally } from '../support/cli.ts';
+import { imageFlags } from '../support/engine-under-test.ts';
 import { isRoot } from '../support/requires.ts';
 import { openSandboxes } from '../support/sandboxes.ts';
 import { homeOwner, homeTree, inHomeOf, notesOf, toolHome } from '../support/tool-home.ts';
@@ -126,10 +128,43 @@ describe('[A4] uv and npm', () => {
       'small',
     );
     const [message, ...more] = await notesOf(world, 'tool_starts_empty');
+    expect(message).toMatch(/^WARNING: /);
     expect(message).toMatch(why);
     expect(more).toEqual([]);
     const folder = join(world.stateDir, 'sandboxes', box.id, 'shadow/uv-cache');
     expect(readdirSync(folder)).toEqual(['x']);
+  });
+});
+
+describe('[A4] Pythons and tools that uv installed', () => {
+  test.each([
+    ['are inside, where a cache of that size is not', mostCopied.bytes + 1, `${mostCopied.bytes + 1}\n`, []],
+    [
+      'are missing above their own bound, with a warning',
+      mostCopiedPrograms.bytes + 1,
+      'none\n',
+      [expect.stringMatching(/^WARNING: .*uv.* larger than 1\.0 GiB/)],
+    ],
+  ])('%s', async (_what, sizeBytes, seen, warnings) => {
+    const path = toolHome({ '.local/share/uv/': '' });
+    truncateSync(fileIn(join(path, '.local/share/uv')), sizeBytes);
+    const world = await openSandboxes({ home: path });
+    const box = await world.make({ spec: { builtin_tools: ['uv'] } });
+    expect(await inHomeOf(box, 'stat -c %s .local/share/uv/large 2>/dev/null || echo none')).toBe(seen);
+    expect(await notesOf(world, 'tool_starts_empty')).toEqual(warnings);
+  });
+
+  test('are said to be missing by the command that makes the sandbox', async () => {
+    const path = toolHome({ '.local/share/uv/': '' });
+    truncateSync(fileIn(join(path, '.local/share/uv')), mostCopiedPrograms.bytes + 1);
+    const name = `uv-empty-${process.pid}`;
+    const create = ['create', '--tool', 'uv', '--name', name, ...imageFlags()];
+    onTestFinished(async () => void (await sally(['rm', '--force', name])));
+    const { code, stderr } = await sally(create, { env: { HOME: path } });
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: expect.stringMatching(/^sally: WARNING: .*uv was not copied/m),
+    });
   });
 });
 
