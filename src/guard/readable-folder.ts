@@ -4,9 +4,10 @@
  */
 
 import { constants, type Stats } from 'node:fs';
-import { chmod, lstat, mkdir, mkdtemp, open, readdir, readlink, rm, symlink } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, lstat, mkdir, open, readdir, readlink, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { guardCopyName } from '../protocol/guard-copy-place.ts';
+import { newGuardCopy, sweepGuardCopies } from './guard-copies.ts';
 
 export interface ReadableFolder {
   /** Absent: the folder cannot be given. */
@@ -30,19 +31,21 @@ const othersRead = 0o004;
 const othersEnter = 0o005;
 const nothing = async (): Promise<void> => {};
 
+/** A copy is below `stateDir`; what killed processes left there goes first. */
 export async function readableFolder(
   folder: string,
+  stateDir: string,
   limits: CopyLimits = copyLimits,
 ): Promise<ReadableFolder> {
+  await sweepGuardCopies(stateDir);
   const found = await findClosed(folder, Math.min(limits.entries, lookedAt));
   if (found === undefined) return { path: folder, isCopy: false, remove: nothing };
   // SECURITY: other users of this machine do not get past this folder. A mount starts below it.
-  const outer = await mkdtemp(join(tmpdir(), 'sally-guard-'));
+  const outer = await newGuardCopy(stateDir);
   const remove = async (): Promise<void> => await rm(outer, { recursive: true, force: true });
   try {
-    await chmod(outer, 0o700);
     const copy = new FolderCopy(limits);
-    const path = join(outer, 'folder');
+    const path = join(outer, guardCopyName);
     await copy.folder(folder, path);
     if (!copy.isOver) {
       return {

@@ -60,6 +60,10 @@ describe('[O4] sources on Linux', () => {
     ['/home/me/own', 'engine-socket'],
     ['/srv/sally-state', 'state'],
     ['/srv/sally-state/sandboxes', 'state'],
+    ['/srv/sally-state/guard-copies', 'state'],
+    ['/srv/sally-state/guard-copies/1-a-b', 'state'],
+    ['/srv/sally-state/guard-copies/1-a-b/other', 'state'],
+    ['/srv/sally-state/sandboxes/1-a-b/folder', 'state'],
     ['/srv', 'state'],
     ['/home/me/.local/state/sallyport/x', 'state'],
     ['/home/me/.local/state', 'state'],
@@ -134,6 +138,7 @@ describe('[O4] sources on Linux', () => {
     ['/usr', 'programs'],
     ['/usr/local/bin', 'programs'],
     ['/lib', 'programs'],
+    ['/srv/sally-state/guard-copies/1-a-b/folder', 'state'],
   ])('%s may be read but not written: %s', (path, expected) => {
     expect(rule(path, linux)).toBeUndefined();
     expect(rule(path, linux, true)).toBe(expected);

@@ -6,6 +6,7 @@
  */
 
 import { SallyportError } from '../protocol/errors.ts';
+import { guardCopiesName, guardCopyName } from '../protocol/guard-copy-place.ts';
 import { executedInHome, toolFor } from './builtin-tools.ts';
 import {
   credentialsInHome,
@@ -87,7 +88,7 @@ export function forbiddenSource(
     rootRule(look) ??
     socketRule(look, places) ??
     homeRule(look, places) ??
-    stateRule(look, places) ??
+    stateRule(look, writable, places) ??
     systemRule(look, places) ??
     homeContentRule(look, writable) ??
     sharedRule(look) ??
@@ -136,9 +137,17 @@ function homeRefusal(place: string, because: string): SourceRefusal {
   return { rule: 'home', place, because, wayOut: 'Give a project folder below the home.' };
 }
 
-function stateRule({ inside }: Look, places: HostPlaces): SourceRefusal | undefined {
+function stateRule({ inside, path }: Look, writable: boolean, places: HostPlaces): SourceRefusal | undefined {
   const met = places.stateDirs.find(inside);
+  if (met !== undefined && !writable && isGuardCopy(path, met)) return undefined;
   return met === undefined ? undefined : stateRefusal(met);
+}
+
+/** It is state for as long as a guarded command takes, and was made to be mounted. */
+function isGuardCopy(path: string, stateDir: string): boolean {
+  const all = `${stateDir}/${guardCopiesName}/`;
+  const [owner, folder] = path.startsWith(all) ? path.slice(all.length).split('/') : [];
+  return owner !== undefined && owner !== '' && folder === guardCopyName;
 }
 
 function stateRefusal(place: string): SourceRefusal {

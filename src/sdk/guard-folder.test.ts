@@ -15,7 +15,7 @@ async function made(
   mkdirSync(cwd);
   chmodSync(cwd, mode);
   const tried: AddedSpec[] = [];
-  const result = await inFolder(spec, { cwd, writableCopy }, async (more) => {
+  const result = await inFolder(spec, { cwd, writableCopy, stateDir: temporaryFolder() }, async (more) => {
     tried.push(more);
     answer(more);
     return more;

@@ -92,7 +92,7 @@ export async function guardParts(
   return {
     judge: await judging(cwd),
     ...(options.ask === false ? {} : { ask: (command) => askSomebody(client, command, cwd, options) }),
-    runInSandbox: (command, run) => runInSandbox(client, command, run, options),
+    runInSandbox: (command, run) => runInSandbox(client, command, run, { ...options, stateDir }),
     runOnHost: (command, limits) => runOnHost(command, { cwd, environment: variables, ...limits, ...cancel }),
     isSameFolder: folderWatch(cwd),
     hasShell: () => findShell(variables, cwd) !== undefined,
@@ -145,12 +145,12 @@ async function runInSandbox(
   client: DaemonClient,
   command: GuardedCommand,
   { timeoutMs, reason, made: onMade }: SandboxRunOptions,
-  { sandbox = {}, signal, cwd, writableCopy = false }: GuardOptions,
+  { sandbox = {}, signal, cwd, writableCopy = false, stateDir }: GuardOptions & { readonly stateDir: string },
 ): Promise<SandboxedRun> {
   const cancel = signal === undefined ? {} : { signal };
   const { made, note, dispose } = await inFolder(
     sandbox,
-    { cwd: resolve(cwd ?? '.'), writableCopy },
+    { cwd: resolve(cwd ?? '.'), writableCopy, stateDir },
     (more) => Sandbox.create({ ...sandbox, ...more, ephemeral: !writableCopy, ...cancel }, { client }),
   );
   onMade();
@@ -198,7 +198,11 @@ interface Made<T> {
  */
 export async function inFolder<T>(
   spec: GuardedSpec,
-  { cwd: given, writableCopy }: { readonly cwd: string; readonly writableCopy: boolean },
+  {
+    cwd: given,
+    writableCopy,
+    stateDir,
+  }: { readonly cwd: string; readonly writableCopy: boolean; readonly stateDir: string },
   make: (more: AddedSpec) => Promise<T>,
 ): Promise<Made<T>> {
   // As a mount it may have no link on the way.
@@ -215,7 +219,7 @@ export async function inFolder<T>(
   if (writableCopy) return { ...(await made({ workspace: { path: cwd, mode: 'copy' } })), dispose };
   if (spec.workspace !== undefined) return { ...(await made({})), dispose };
   const { readableFolder } = await import('../guard/readable-folder.ts');
-  const folder = await readableFolder(cwd);
+  const folder = await readableFolder(cwd, stateDir);
   const { path } = folder;
   if (path === undefined) return { ...(await made({}, [folder.note])), dispose };
   // As a mount, because a workspace would have the project's own files decide about the image. SECURITY: the mount beside a

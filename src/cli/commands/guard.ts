@@ -13,6 +13,7 @@ import { SallyportError } from '../../protocol/errors.ts';
 import type { GuardResult } from '../../protocol/guard.ts';
 import type { SpecInput } from '../../protocol/spec.ts';
 import type { Approval } from '../../sdk/approvals.ts';
+import { readClientEnvironment } from '../../sdk/config.ts';
 import { guardParts, inFolder, noted, ranInside } from '../../sdk/guard.ts';
 import { outcomeOf } from '../../sdk/outcome.ts';
 import { askLine } from '../ask.ts';
@@ -165,11 +166,16 @@ async function runInSandbox(
   context: CliContext,
 ): Promise<SandboxedRun> {
   const { signal } = context;
-  const { made, note, dispose } = await inFolder(spec, { cwd: process.cwd(), writableCopy }, (more) => {
-    const { mounts, ...rest } = more;
-    const whole = { ...spec, ...rest, ...(mounts === undefined ? {} : { mounts: [...mounts] }) };
-    return makeSandbox(calls, { spec: whole, ephemeral: !writableCopy }, context, { asksEngine: false });
-  });
+  const { stateDir } = readClientEnvironment();
+  const { made, note, dispose } = await inFolder(
+    spec,
+    { cwd: process.cwd(), writableCopy, stateDir },
+    (more) => {
+      const { mounts, ...rest } = more;
+      const whole = { ...spec, ...rest, ...(mounts === undefined ? {} : { mounts: [...mounts] }) };
+      return makeSandbox(calls, { spec: whole, ephemeral: !writableCopy }, context, { asksEngine: false });
+    },
+  );
   onMade();
   try {
     const ran = await ranInside(command, async (argv) => {

@@ -13,7 +13,7 @@ const keptNames: ReadonlySet<string> = new Set(['secrets.json', 'audit', 'audit-
 
 /** All names of docs/state.md. */
 const knownNames =
-  /^(?:daemon\.(?:sock|log(?:\.\d+)?|lock(?:\..*)?)|events|sandboxes|clones|images|passed-images|bubblewrap|tor|previews|engine|engines|daemon\.json|token|approver-token|mcp\.json|approvals\.json|told-[a-z-]+)(?:\.new)?$|^(?:audit|secrets\.json|approvals\.json|token|approver-token)\.lock(?:\..*)?$/;
+  /^(?:daemon\.(?:sock|log(?:\.\d+)?|lock(?:\..*)?)|events|sandboxes|clones|guard-copies|images|passed-images|bubblewrap|tor|previews|engine|engines|daemon\.json|token|approver-token|mcp\.json|approvals\.json|told-[a-z-]+)(?:\.new)?$|^(?:audit|secrets\.json|approvals\.json|token|approver-token)\.lock(?:\..*)?$/;
 
 export interface StateFiles {
   readonly removes: readonly string[];
