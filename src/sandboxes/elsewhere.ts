@@ -1,5 +1,5 @@
 /**
- * A sandbox of another engine in this engine's folder. Folders of before one daemon per engine hold the sandboxes of all engines. This
+ * A sandbox of another engine in this engine's folder, from the time when one daemon had the sandboxes of all engines. This
  * daemon cannot inspect such a sandbox, and does not take its absence for its end: the record is shown and left as it is.
  */
 
