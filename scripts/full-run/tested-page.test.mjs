@@ -78,8 +78,8 @@ describe('the machines of the full run', () => {
   it('have different names, and each is a known distribution', () => {
     expect(new Set(machines.map(({ name }) => name)).size).toBe(machines.length);
     for (const { distribution } of machines) expect(Object.keys(distributions)).toContain(distribution);
-    expect(new Set(machines.map(({ distribution }) => distribution))).toEqual(
-      new Set(Object.keys(distributions)),
-    );
+    // Machines with packages of their own have no git, and no checkout that could be tested.
+    const withCheckout = Object.keys(distributions).filter((name) => !distributions[name].packages);
+    expect(new Set(machines.map(({ distribution }) => distribution))).toEqual(new Set(withCheckout));
   });
 });
