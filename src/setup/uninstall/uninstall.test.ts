@@ -64,9 +64,10 @@ describe('the state folder', () => {
     const gone = ['daemon.log.1', 'daemon.lock.0a.draft', 'audit.lock', 'secrets.json.lock.0a'];
     for (const name of [...gone, 'secrets.json', 'notes', 'motors']) writeFileSync(join(state, name), '');
     mkdirSync(join(state, 'audit'));
+    mkdirSync(join(state, 'guard-copies/1-a-b/folder'), { recursive: true });
     const uid = process.getuid?.() ?? -1;
     expect(await listStateFiles(state, { purge: false })).toEqual({
-      removes: expect.arrayContaining([...gone, 'sandboxes']),
+      removes: expect.arrayContaining([...gone, 'sandboxes', 'guard-copies']),
       keeps: expect.arrayContaining(['audit', 'secrets.json']),
       foreign: expect.arrayContaining(['motors', 'notes']),
     });
