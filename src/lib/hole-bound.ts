@@ -30,7 +30,13 @@ export class HoleBound {
   #bytes = 0;
 
   add(path: string, holeBytes: number): void {
+    if (!this.take(holeBytes)) throw new TooManyHolesError(path);
+  }
+
+  /** False: the file is not to be read, and does not count. */
+  take(holeBytes: number): boolean {
+    if (this.#bytes + holeBytes > mostHoleBytes) return false;
     this.#bytes += holeBytes;
-    if (this.#bytes > mostHoleBytes) throw new TooManyHolesError(path);
+    return true;
   }
 }

@@ -2,13 +2,15 @@
  * Files of this machine into a sandbox, each to where it is expected there: below the working directory by its relative
  * path, others by their name.
  *
- * Whatever can be refused is refused before the first byte is sent. Inside, no link on the way is followed: `putTree` goes
- * from folder to folder by what was opened.
+ * Whatever can be refused is refused before the first byte is sent. A file that is gone by then, or whose holes nobody would
+ * wait for, is left out and named: a program inside makes such a file in a live workspace at no cost. Inside, no link on the
+ * way is followed: `putTree` goes from folder to folder by what was opened.
  */
 
 import { constants } from 'node:fs';
 import { access, type FileHandle, open, realpath, stat } from 'node:fs/promises';
 import { basename, join, posix, relative, resolve, sep } from 'node:path';
+import { HoleBound, holeBytesOf } from '../lib/hole-bound.ts';
 import type { TreeSource } from '../porter/tree-stream.ts';
 import { isSallyportError, SallyportError } from '../protocol/errors.ts';
 import type { SandboxView } from '../protocol/views.ts';
@@ -35,6 +37,8 @@ export interface Injection {
   readonly files: readonly InjectedFile[];
   /** As they were named: those that are not there. */
   readonly missing: readonly string[];
+  /** On this machine; absolute: those left out because all holes would exceed what is read. */
+  readonly tooLarge: readonly string[];
 }
 
 /** What of a sandbox says where files belong. */
@@ -57,21 +61,28 @@ export async function injectFiles(
 ): Promise<Injection> {
   const cancel = options.signal === undefined ? {} : { signal: options.signal };
   const { planned, missing } = await plan(names, resolve(options.cwd ?? '.'));
-  if (planned.length === 0) return { count: 0, files: [], missing };
+  if (planned.length === 0) return { count: 0, files: [], missing, tooLarge: [] };
   const root = await folderFor(files, place, cancel);
   const told = ({ from, path }: Planned): InjectedFile => ({ from, to: posix.join(root, path) });
   const there = await alreadyThere(planned, place);
   const vanished = new Set<Planned>();
+  const tooLarge = new Set<Planned>();
   const sent = planned.filter((file) => !there.has(file));
   if (sent.length > 0) {
     const entries = treeOf(sent, {
       sending: (file) => options.onFile?.(told(file)),
       vanished: (file) => void vanished.add(file),
+      tooLarge: (file) => void tooLarge.add(file),
     });
     await files.putTree(root, entries, cancel);
   }
-  const done = planned.filter((file) => !vanished.has(file)).map(told);
-  return { count: done.length, files: done, missing: [...missing, ...[...vanished].map(({ from }) => from)] };
+  const done = planned.filter((file) => !vanished.has(file) && !tooLarge.has(file)).map(told);
+  return {
+    count: done.length,
+    files: done,
+    missing: [...missing, ...[...vanished].map(({ from }) => from)],
+    tooLarge: [...tooLarge].map(({ from }) => from),
+  };
 }
 
 async function plan(
@@ -161,13 +172,15 @@ async function alreadyThere(
 interface Sending {
   readonly sending: (file: Planned) => void;
   readonly vanished: (file: Planned) => void;
+  readonly tooLarge: (file: Planned) => void;
 }
 
 async function* treeOf(
   planned: readonly Planned[],
-  { sending, vanished }: Sending,
+  { sending, vanished, tooLarge }: Sending,
 ): AsyncGenerator<TreeSource> {
   const made = new Set<string>();
+  const holes = new HoleBound();
   for (const file of planned) {
     // Opened before it is announced: from then on its content is needed, whatever becomes of its name.
     const handle = await openFile(file.from);
@@ -178,6 +191,10 @@ async function* treeOf(
     try {
       const facts = await handle.stat();
       if (!facts.isFile()) throw changed(file.from);
+      if (!holes.take(holeBytesOf(facts))) {
+        tooLarge(file);
+        continue;
+      }
       for (const path of parentsOf(file.path).filter((parent) => !made.has(parent))) {
         made.add(path);
         yield { kind: 'directory', path };

@@ -1,4 +1,4 @@
-import { chown, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { chown, mkdir, readFile, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { CreateOptions } from '../../src/sdk/sandbox.ts';
@@ -54,10 +54,32 @@ describe('[O6] sally inject', () => {
         { from: join(cwd, 'top.txt'), to: '/srv/here/top.txt' },
       ],
       missing: ['gone'],
+      too_large: [],
     });
     await writeFile(join(cwd, 'top.txt'), 'new');
     expect((await sally(['inject', name, 'top.txt'], { cwd })).stdout).toBe('1\n');
     expect((await sally(['exec', name, 'cat', './-odd', 'top.txt'])).stdout).toBe('oddnew');
+  });
+
+  it('leaves out a file whose holes nobody would wait for, and takes the others', async () => {
+    const { cwd } = await folders();
+    const name = await makeBox(['-w', '/srv/here']);
+    for (const [file, sizeBytes] of Object.entries({ huge: 2 ** 40, small: 2 ** 20 })) {
+      await writeFile(join(cwd, file), '');
+      await truncate(join(cwd, file), sizeBytes);
+    }
+    const given = ['top.txt', 'huge', 'small', 'conf/deep/run.sh'];
+    const result = await sally(['inject', name, ...given], { cwd });
+    expect(result).toMatchObject({ code: 0, stdout: '3\n' });
+    const warning = `sally: warning: ${join(cwd, 'huge')} was left out: more than 16 GiB of holes are not read`;
+    expect(result.stderr.trim()).toBe(warning);
+    const json = JSON.parse((await sally(['inject', '--json', name, ...given], { cwd })).stdout);
+    expect(json).toMatchObject({ injected: 3, missing: [], too_large: [join(cwd, 'huge')] });
+    expect(json.files.map(({ to }: { to: string }) => to)).not.toContain('/srv/here/huge');
+    const seen = await sally(['exec', name, 'sh', '-c', 'cat top.txt; stat -c %s small; ls -R']);
+    expect(seen.stdout).toContain(`top${2 ** 20}\n`);
+    expect(seen.stdout).toContain('run.sh');
+    expect(seen.stdout).not.toContain('huge');
   });
 
   it.each([

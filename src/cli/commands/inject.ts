@@ -1,5 +1,7 @@
 /** `sally inject`: files of this machine to where a sandbox expects them. Prints how many went in. */
 
+import { mostHoleBytes } from '../../lib/hole-bound.ts';
+import { formatSize } from '../../lib/sizes.ts';
 import { injectFiles } from '../../sdk/inject-files.ts';
 import { SandboxFiles } from '../../sdk/sandbox-files.ts';
 import type { CliContext } from '../context.ts';
@@ -20,7 +22,7 @@ export async function injectCommand(
   try {
     const view = await calls.get(box, { signal });
     let current = 0;
-    const { count, files, missing } = await injectFiles(
+    const { count, files, missing, tooLarge } = await injectFiles(
       new SandboxFiles(calls.client, view.id),
       view,
       names,
@@ -31,7 +33,11 @@ export async function injectCommand(
       },
     ).finally(line.done);
     for (const name of missing) note(`warning: ${printable(name)} is not there and was left out`);
-    if (options.json === true) printJson({ injected: count, files, missing });
+    for (const path of tooLarge) {
+      const most = formatSize(mostHoleBytes);
+      note(`warning: ${printable(path)} was left out: more than ${most} of holes are not read`);
+    }
+    if (options.json === true) printJson({ injected: count, files, missing, too_large: tooLarge });
     else print(String(count));
     return exitCode.ok;
   } finally {

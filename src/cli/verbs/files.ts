@@ -45,7 +45,8 @@ function registerInject({ root, context, act }: Registry): void {
       `
 A file below this folder keeps its path relative to it, in the workspace of the sandbox; any other goes there by its name.
 Without a workspace that is the folder in which its commands start.
-Folders above a file are made. What is there is replaced; a link on the way is refused. A file that is not there is a warning.
+Folders above a file are made. What is there is replaced; a link on the way is refused.
+A file that is not there, or with which all holes exceed 16 GiB, is left out with a warning.
 ${examples('sally inject web .env src/settings.json', 'sally inject web ~/notes.txt', 'sally inject web --json -- -odd-name')}`,
     )
     .action((box, files, options) =>
