@@ -23,10 +23,10 @@ type Build = z.output<typeof buildBody>;
 
 export interface ImageSurface {
   list(): Promise<readonly ImageView[]>;
-  look(project: Project): Promise<DockerfileView | undefined>;
+  look(project: Project, signal: AbortSignal): Promise<DockerfileView | undefined>;
   /** Leaving it early cancels the build, unless somebody else waits for the same. */
   build(request: Build, signal: AbortSignal): AsyncIterable<BuildMessage>;
-  why(project: Project): Promise<WhyView>;
+  why(project: Project, signal: AbortSignal): Promise<WhyView>;
   log(folder: string): string;
   remove(reference: string): Promise<void>;
   prune(dryRun: boolean): Promise<readonly PrunedImageView[]>;
@@ -51,13 +51,13 @@ export function imageSurface({ projects, catalogue, records }: ImageParts): Imag
         ...(folder === undefined ? {} : { folder }),
         used_by: [...usedBy],
       })),
-    look: async (project) => {
-      const source = await projects.look(requestOf(project));
+    look: async (project, signal) => {
+      const source = await projects.look(requestOf(project), signal);
       return source === undefined ? undefined : dockerfileView(source);
     },
     build: (request, signal) => buildMessages(projects, request, signal),
-    why: async (project) => {
-      const why = await projects.why(requestOf(project));
+    why: async (project, signal) => {
+      const why = await projects.why(requestOf(project), signal);
       if (why === undefined) throw noDockerfile(project.folder);
       const { folder, reference, isThere, added, removed, changed, lastBuild } = why;
       return {

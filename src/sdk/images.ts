@@ -144,12 +144,13 @@ export async function approvedDockerfile(
   client: DaemonClient,
   approve: boolean | string | undefined,
   { image, workspace, build }: SpecInput,
+  cancel: Cancel = {},
 ): Promise<string | undefined> {
   if (approve === undefined || approve === false) return undefined;
   if (typeof approve === 'string') return approve;
   if (image !== undefined || workspace === undefined) return undefined;
   const project = { folder: resolve(workspace.path), ...(build === undefined ? {} : { build }) };
-  return (await lookAt(client, project))?.approval;
+  return (await lookAt(client, project, cancel))?.approval;
 }
 
 /** The messages of a build as they come; leaving the loop cancels it. */

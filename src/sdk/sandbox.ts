@@ -110,7 +110,8 @@ export class Sandbox implements AsyncDisposable {
     const { ephemeral, detached, reuse, approveDockerfile, signal, ...given } = options;
     const client = connection.client ?? new DaemonClient(connection);
     const spec = snaked(onThisMachine(given)) as SpecInput;
-    const approved_dockerfile = await approvedDockerfile(client, approveDockerfile, spec);
+    const cancel = signal === undefined ? {} : { signal };
+    const approved_dockerfile = await approvedDockerfile(client, approveDockerfile, spec, cancel);
     const body = { spec, ephemeral, detached, reuse, approved_dockerfile } as CreateInput;
     // Accepted first: then there is something to remove when the caller does not want it any more.
     const accepted = await client.createSandbox<SandboxView>(body, { query: { wait: false } });

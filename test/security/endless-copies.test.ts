@@ -3,13 +3,16 @@
  * copies them with their holes, and stops copying when nobody wants the sandbox any more.
  */
 
-import { lstatSync, readdirSync, readlinkSync, symlinkSync, truncateSync } from 'node:fs';
+import { lstatSync, symlinkSync, truncateSync } from 'node:fs';
 import { mkdir, readdir, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createBody } from '../../src/protocol/requests.ts';
+import { Images } from '../../src/sdk/images.ts';
 import { newFolder, sally } from '../support/cli.ts';
+import { testDaemon } from '../support/daemon.ts';
 import { imageFlags, testImage } from '../support/engine-under-test.ts';
+import { hasOpen } from '../support/open-files.ts';
 import { openSandboxes } from '../support/sandboxes.ts';
 import { bareTools, inHomeOf, toolHome } from '../support/tool-home.ts';
 import { until } from '../support/until.ts';
@@ -92,21 +95,13 @@ describe('[N5] a file of 1 TiB without data', () => {
     const large = join(folder, 'large');
     await writeFile(large, '');
     await truncate(large, 15 * 1024 * MiB);
-    const isRead = (): boolean =>
-      readdirSync('/proc/self/fd').some((fd) => {
-        try {
-          return readlinkSync(`/proc/self/fd/${fd}`) === large;
-        } catch {
-          return false;
-        }
-      });
     const { sandboxes } = await openSandboxes();
     const copies = [{ source: how === 'folder' ? folder : large, target: '/data' }];
     const box = await sandboxes.create(createBody.parse({ spec: { ...testImage(), copies } }));
-    await until(isRead);
+    await until(() => hasOpen(large));
     await box.remove({ force: true });
     await expect(box.ready()).rejects.toMatchObject({ code: 'cancelled' });
-    expect(isRead()).toBe(false);
+    expect(hasOpen(large)).toBe(false);
   });
 
   it('is not uploaded, alone or in a folder, and a smaller one is', async () => {
@@ -129,5 +124,29 @@ describe('[N5] a file of 1 TiB without data', () => {
     } finally {
       await sally(['rm', '--force', name]);
     }
+  });
+});
+
+describe('[N5] the hash of a build context', () => {
+  it.each(['look', 'why', 'build'] as const)('is read no further once its client left: %s', async (verb) => {
+    const folder = await newFolder();
+    await writeFile(join(folder, 'Dockerfile.sallyport'), 'FROM a\nCOPY . /\n');
+    const { client, health } = await testDaemon();
+    const images = new Images({ client });
+    expect(await images.look(folder)).toMatchObject({ files: 1 });
+    const large = join(folder, 'large');
+    await writeFile(large, '');
+    await truncate(large, 15 * 1024 * MiB);
+    const { pid } = await health();
+    const leaving = new AbortController();
+    const asked = images[verb](folder, { signal: leaving.signal });
+    asked.catch(() => {});
+    await until(() => hasOpen(large, pid));
+    leaving.abort();
+    await expect(asked).rejects.toThrow();
+    const began = performance.now();
+    await until(() => !hasOpen(large, pid));
+    // Reading 15 GiB of zeros takes longer than that.
+    expect(performance.now() - began).toBeLessThan(5000);
   });
 });

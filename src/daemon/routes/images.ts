@@ -38,8 +38,8 @@ export const imageRoutes = [
     summary: "What a folder's Dockerfile.sallyport asks for, to be approved; does nothing of it",
     body: projectBody,
     answers: { 200: z.strictObject({ dockerfile: dockerfileView.optional() }) },
-    handle: async ({ services: { images }, body }) => {
-      const dockerfile = await images.look(body);
+    handle: async ({ services: { images }, body, signal }) => {
+      const dockerfile = await images.look(body, signal);
       return json(dockerfile === undefined ? {} : { dockerfile });
     },
   }),
@@ -61,7 +61,7 @@ export const imageRoutes = [
     summary: 'Which inputs of an image are other than at its last build',
     body: projectBody,
     answers: { 200: whyView },
-    handle: async ({ services: { images }, body }) => json(await images.why(body)),
+    handle: async ({ services: { images }, body, signal }) => json(await images.why(body, signal)),
   }),
   route({
     method: 'GET',

@@ -3,19 +3,20 @@
  * order of folders do not count; the x bit, the content and where a link leads do.
  *
  * SECURITY: a sandbox may have the same folder live and swap things in it. The walk goes from open folder to open folder and
- * follows no link, so nothing outside of it is read.
+ * follows no link, so nothing outside of it is read. A file with which all holes are too large is refused before it is read.
  */
 
 import { createHash } from 'node:crypto';
 import { type Dirent, lstatSync, readdirSync, readlinkSync, type Stats } from 'node:fs';
 import { lstat, readdir, readlink } from 'node:fs/promises';
+import { HoleBound, holeBytesOf } from '../../lib/hole-bound.ts';
 import { hostEntry, smallFileNow } from '../../lib/host-tree.ts';
 import { localDevice } from '../../lib/local-disk.ts';
 import { OpenFolder } from '../../lib/open-folder.ts';
 import { DockerFolder, type DockerPattern } from '../../policy/dockerignore.ts';
 import { isProtectedPath } from '../../policy/protected-names.ts';
 import type { CachedDigest } from '../ports.ts';
-import { contextFailure, invalidName } from './context-failure.ts';
+import { contextChanged, contextFailure, invalidName } from './context-failure.ts';
 
 export interface ContextEntry {
   readonly path: string;
@@ -42,15 +43,18 @@ const racyMs = 100;
 type Visit = (entry: ContextEntry) => Promise<void> | undefined;
 type IsKnown = (path: string, facts: Stats) => boolean;
 
-/**
- * Visits each thing that is not left out, folders before what is in them, in the order of their names. `isKnown` says of a file
- * whether it is the very one that was read before.
- */
+export interface ContextWalk {
+  readonly visit: Visit;
+  /** Whether a file is the very one that was read before. */
+  readonly isKnown?: IsKnown;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Visits each thing that is not left out, folders before what is in them, in the order of their names. */
 export async function walkContext(
   root: string,
   patterns: readonly DockerPattern[],
-  visit: Visit,
-  isKnown?: IsKnown,
+  options: ContextWalk,
 ): Promise<void> {
   let device: bigint | undefined;
   let folder: OpenFolder;
@@ -61,7 +65,7 @@ export async function walkContext(
     throw contextFailure('', cause);
   }
   try {
-    const walk = { root, visit, isKnown, device, turn: { beganMs: performance.now() } };
+    const walk = { ...options, root, device, turn: { beganMs: performance.now() }, holes: new HoleBound() };
     const rules = patterns.length === 0 ? undefined : DockerFolder.root(patterns);
     await walkFolder({ folder, prefix: '', rules }, walk);
   } finally {
@@ -69,12 +73,11 @@ export async function walkContext(
   }
 }
 
-interface Walk {
+interface Walk extends ContextWalk {
   readonly root: string;
-  readonly visit: Visit;
-  readonly isKnown: IsKnown | undefined;
   readonly device: bigint | undefined;
   readonly turn: { beganMs: number };
+  readonly holes: HoleBound;
 }
 
 interface Place {
@@ -85,7 +88,7 @@ interface Place {
 }
 
 async function walkFolder({ folder, prefix, rules }: Place, walk: Walk): Promise<void> {
-  const { visit, turn } = walk;
+  const { visit, turn, signal, holes } = walk;
   // As text: names are UTF-8 here, and calls with a text are cheaper than those with bytes.
   const where = folder.path.toString('utf8');
   for (const found of await listed(folder, prefix, walk)) {
@@ -101,6 +104,7 @@ async function walkFolder({ folder, prefix, rules }: Place, walk: Walk): Promise
       await new Promise((resolve) => setImmediate(resolve));
       turn.beganMs = performance.now();
     }
+    signal?.throwIfAborted();
     const inner = isFolder ? entered(folder, name, path) : undefined;
     try {
       if (verdict === 'in') {
@@ -109,6 +113,7 @@ async function walkFolder({ folder, prefix, rules }: Place, walk: Walk): Promise
           inner === undefined
             ? (knownFile(found, path, at, walk) ?? (await look(path, at, walk)))
             : folderEntry(path, at);
+        if (entry !== undefined) requireFewHoles(entry, holes);
         const visited = entry === undefined || isHeldFile(entry) ? undefined : visit(entry);
         if (visited !== undefined) await visited;
       }
@@ -117,6 +122,15 @@ async function walkFolder({ folder, prefix, rules }: Place, walk: Walk): Promise
     } finally {
       inner?.close();
     }
+  }
+}
+
+function requireFewHoles({ kind, path, facts }: ContextEntry, holes: HoleBound): void {
+  if (kind !== 'file' || facts === undefined) return;
+  try {
+    holes.add(path, holeBytesOf(facts));
+  } catch (cause) {
+    throw contextFailure(path, cause);
   }
 }
 
@@ -225,6 +239,7 @@ export function digestOf(
   entry: ContextEntry,
   cache: ReadonlyMap<string, CachedDigest>,
   keep: (seen: CachedDigest) => void,
+  signal?: AbortSignal,
 ): string | Promise<string> {
   const { kind, path, facts, executable } = entry;
   if (kind === 'link') return `link:${createHash('sha256').update(entry.target).digest('hex')}`;
@@ -235,7 +250,7 @@ export function digestOf(
     return fileDigest(executable, known.digest);
   }
   const isRacy = Date.now() - Math.max(facts.mtimeMs, facts.ctimeMs) < racyMs;
-  return readDigest(entry, facts).then((digest) => {
+  return readDigest(entry, facts, signal).then((digest) => {
     const { dev, ino, size, mtimeMs, ctimeMs } = facts;
     if (!isRacy) keep({ seen: [dev, ino, size, mtimeMs, ctimeMs], digest });
     return fileDigest(executable, digest);
@@ -250,7 +265,7 @@ export const isSeen = ([dev, ino, size, mtimeMs, ctimeMs]: CachedDigest['seen'],
   facts.size === size &&
   facts.dev === dev;
 
-async function readDigest({ path, at }: ContextEntry, facts: Stats): Promise<string> {
+async function readDigest({ path, at }: ContextEntry, facts: Stats, signal?: AbortSignal): Promise<string> {
   const hash = createHash('sha256');
   try {
     const options = { mostBytes: smallFileBytes, device: BigInt(facts.dev) };
@@ -259,7 +274,12 @@ async function readDigest({ path, at }: ContextEntry, facts: Stats): Promise<str
     if (small !== undefined) return hash.update(small.content).digest('hex');
     const entry = await hostEntry(Buffer.from(at), Buffer.from(path));
     if (entry.kind !== 'file') throw Object.assign(new Error('it is no file any more'), { code: 'ENOENT' });
-    for await (const chunk of entry.chunks()) hash.update(chunk);
+    // SECURITY: the holes of the size that was seen first are what was counted.
+    if (entry.sizeBytes !== facts.size) throw contextChanged(path);
+    for await (const chunk of entry.chunks()) {
+      signal?.throwIfAborted();
+      hash.update(chunk);
+    }
     return hash.digest('hex');
   } catch (cause) {
     throw contextFailure(path, cause);

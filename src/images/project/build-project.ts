@@ -52,7 +52,11 @@ export async function buildProject(
     const steps = new BuildProgress(total, progress, (text) => log.write(text));
     const options = { progress: steps.read, signal };
     try {
-      const built = await engine.build(contextTar(source), { ...request, noCache: withoutCache }, options);
+      const built = await engine.build(
+        contextTar(source, signal),
+        { ...request, noCache: withoutCache },
+        options,
+      );
       steps.end();
       return built;
     } catch (error) {

@@ -1,5 +1,6 @@
 /** What went wrong with a file of a build context, by its path in it. */
 
+import { TooManyHolesError } from '../../lib/hole-bound.ts';
 import { FileChangedError } from '../../lib/host-tree.ts';
 import { SallyportError } from '../../protocol/errors.ts';
 
@@ -11,6 +12,13 @@ const shown = (path: string): string => (path === '' ? 'the folder itself' : pat
 export function contextFailure(path: string, cause: unknown): unknown {
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
   if (cause instanceof FileChangedError || changedCodes.has(code)) return contextChanged(path, cause);
+  if (cause instanceof TooManyHolesError) {
+    return new SallyportError('copy_too_large', `the build context cannot be read: ${cause.message}`, {
+      details: { path },
+      advice: 'Remove the file, or leave it out with a line in .dockerignore.',
+      cause,
+    });
+  }
   if (!deniedCodes.has(code)) return cause;
   return new SallyportError(
     'dockerfile_invalid',

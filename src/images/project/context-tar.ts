@@ -17,13 +17,13 @@ import { dockerfileName, type ProjectSource } from './project-source.ts';
 type Packer = ReturnType<typeof createTarPacker>['controller'];
 
 /** Nothing is read before somebody reads it: a failure that comes before a listener would end the process. */
-export function contextTar(source: ProjectSource): Readable {
-  return Readable.from(packed(source), { objectMode: false });
+export function contextTar(source: ProjectSource, signal?: AbortSignal): Readable {
+  return Readable.from(packed(source, signal), { objectMode: false });
 }
 
-async function* packed(source: ProjectSource): AsyncGenerator<Uint8Array> {
+async function* packed(source: ProjectSource, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array> {
   const { readable, controller } = createTarPacker();
-  fill(controller, source).then(
+  fill(controller, source, signal).then(
     () => controller.finalize(),
     (error: unknown) => controller.error(error),
   );
@@ -36,16 +36,17 @@ async function* packed(source: ProjectSource): AsyncGenerator<Uint8Array> {
   }
 }
 
-async function fill(packer: Packer, source: ProjectSource): Promise<void> {
+async function fill(packer: Packer, source: ProjectSource, signal: AbortSignal | undefined): Promise<void> {
   const { folder, patterns, dockerfile, inputs, dockerfileBytes } = source;
   const expected = new Map(inputs.map(({ name, digest }) => [name, digest]));
   const missing = new Set([...expected.keys()].filter((name) => name.startsWith('file:')));
   if (dockerfile.readsContext) {
-    await walkContext(folder, patterns, async (entry) => {
+    const visit = async (entry: ContextEntry): Promise<void> => {
       missing.delete(`file:${entry.path}`);
-      const digest = await packEntry(packer, entry);
+      const digest = await packEntry(packer, entry, signal);
       if (digest !== expected.get(`file:${entry.path}`)) throw contextChanged(entry.path);
-    });
+    };
+    await walkContext(folder, patterns, { visit, signal });
   }
   const [gone] = missing;
   if (gone !== undefined) throw contextChanged(gone.slice('file:'.length));
@@ -59,7 +60,11 @@ async function fill(packer: Packer, source: ProjectSource): Promise<void> {
 const fixed = { mtime: new Date(0), uid: 0, gid: 0 } as const;
 
 /** Returns the digest of what was sent. */
-async function packEntry(packer: Packer, entry: ContextEntry): Promise<string> {
+async function packEntry(
+  packer: Packer,
+  entry: ContextEntry,
+  signal: AbortSignal | undefined,
+): Promise<string> {
   const { path, kind, executable, target, sizeBytes } = entry;
   if (kind === 'directory') {
     await end(packer, { ...fixed, name: `${path}/`, type: 'directory', size: 0, mode: 0o755 });
@@ -76,6 +81,7 @@ async function packEntry(packer: Packer, entry: ContextEntry): Promise<string> {
     const file = await hostEntry(Buffer.from(entry.at), Buffer.from(path));
     if (file.kind !== 'file' || file.sizeBytes !== sizeBytes) throw contextChanged(path);
     for await (const chunk of file.chunks()) {
+      signal?.throwIfAborted();
       hash.update(chunk);
       await writer.write(new Uint8Array(chunk));
     }

@@ -65,14 +65,14 @@ export class ProjectImages {
   }
 
   /** What is there to be built, without building anything. Undefined: no Dockerfile of ours. */
-  async look(request: ProjectRequest): Promise<ProjectSource | undefined> {
-    return await readProjectSource(request, this.#deps.records);
+  async look(request: ProjectRequest, signal?: AbortSignal): Promise<ProjectSource | undefined> {
+    return await readProjectSource(request, this.#deps.records, signal);
   }
 
   /** Undefined: no Dockerfile of ours. */
   async resolve(request: ResolveRequest, options: ProvideOptions): Promise<ResolvedImage | undefined> {
     const beganMs = performance.now();
-    const source = await this.look(request);
+    const source = await this.look(request, options.signal);
     if (source === undefined) return undefined;
     requireApproved(source, request.approved);
     const rebuild = request.rebuild === true;
@@ -94,8 +94,8 @@ export class ProjectImages {
   }
 
   /** Which inputs are other than those of the last build. No registry is asked. Undefined: no Dockerfile of ours. */
-  async why(request: ProjectRequest): Promise<Why | undefined> {
-    const source = await this.look(request);
+  async why(request: ProjectRequest, signal?: AbortSignal): Promise<Why | undefined> {
+    const source = await this.look(request, signal);
     if (source === undefined) return undefined;
     const { engine, records } = this.#deps;
     const inputs = await this.#inputs(source, await lookAtBases(engine, source.dockerfile.bases));

@@ -5,6 +5,7 @@ import {
   mkdtempSync,
   renameSync,
   rmSync,
+  type Stats,
   symlinkSync,
   utimesSync,
   writeFileSync,
@@ -198,14 +199,15 @@ describe('the hash of a project', () => {
     const sizes = new Map<string, number>();
     const foreign: string[] = [];
     const visit = ({ path, sizeBytes }: ContextEntry): undefined => void sizes.set(path, sizeBytes);
-    await walkContext(folder, [], visit, (path, facts) => {
+    const isKnown = (path: string, facts: Stats): boolean => {
       if (path === 'd/a') {
         renameSync(join(folder, 'd'), join(home, `moved-${count}`));
         symlinkSync(other, join(folder, 'd'));
       }
       if (facts.size > 'own'.length && path === 'd/b') foreign.push(path);
       return false;
-    });
+    };
+    await walkContext(folder, [], { visit, isKnown });
     // The name led elsewhere, and nothing was taken from there.
     expect(foreign).toEqual(['d/b']);
     expect(sizes.get('d/b')).toBe('own'.length);

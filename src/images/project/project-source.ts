@@ -4,6 +4,7 @@
  */
 
 import { createHash } from 'node:crypto';
+import type { Stats } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { buffer } from 'node:stream/consumers';
@@ -54,6 +55,7 @@ export interface ProjectSource {
 export async function readProjectSource(
   request: ProjectRequest,
   records: Pick<ImageRecords, 'loadDigests' | 'saveDigests'>,
+  signal?: AbortSignal,
 ): Promise<ProjectSource | undefined> {
   const folder = await realpath(request.folder).catch((cause) => {
     throw contextFailure('', cause);
@@ -67,7 +69,7 @@ export async function readProjectSource(
     const dockerfile = readDockerfile(dockerfileName, decoded(bytes), args);
     const patterns = await readIgnored(opened);
     const context = dockerfile.readsContext
-      ? await readContext(folder, patterns, records)
+      ? await readContext({ folder, patterns, signal }, records)
       : { inputs: [], files: 0, bytes: 0, largest: [] };
     const inputs = [
       { name: 'dockerfile', digest: sha256(bytes) },
@@ -156,9 +158,14 @@ async function readIgnored(folder: OpenFolder): Promise<readonly DockerPattern[]
 
 type Context = Pick<ProjectSource, 'inputs' | 'files' | 'bytes' | 'largest'>;
 
+interface ContextPlace {
+  readonly folder: string;
+  readonly patterns: readonly DockerPattern[];
+  readonly signal: AbortSignal | undefined;
+}
+
 async function readContext(
-  folder: string,
-  patterns: readonly DockerPattern[],
+  { folder, patterns, signal }: ContextPlace,
   records: Pick<ImageRecords, 'loadDigests' | 'saveDigests'>,
 ): Promise<Context> {
   const cache = records.loadDigests(folder);
@@ -173,15 +180,16 @@ async function readContext(
       bytes += sizeBytes;
       sizes.push({ path, sizeBytes });
     }
-    const digest = digestOf(entry, cache, (seen) => kept.set(path, seen));
+    const digest = digestOf(entry, cache, (seen) => kept.set(path, seen), signal);
     if (typeof digest !== 'string') return digest.then((late) => void inputs.push({ name, digest: late }));
     inputs.push({ name, digest });
     return undefined;
   };
-  await walkContext(folder, patterns, visit, (path, facts) => {
+  const isKnown = (path: string, facts: Stats): boolean => {
     const known = cache.get(path);
     return known !== undefined && isSeen(known.seen, facts);
-  });
+  };
+  await walkContext(folder, patterns, { visit, isKnown, signal });
   if (!isSame(cache, kept)) records.saveDigests(folder, kept);
   const largest = sizes.sort((a, b) => b.sizeBytes - a.sizeBytes).slice(0, shownPaths);
   return { inputs, files: sizes.length, bytes, largest };
