@@ -37,8 +37,11 @@ export interface SandboxesSurface {
   engineReachable(): Promise<boolean>;
   list(): readonly SandboxSurface[];
   get(reference: string): SandboxSurface;
-  create(body: CreateBody): Promise<SandboxSurface>;
-  explain(body: CreateBody): Promise<{ readonly box: BoxRequest; readonly home: BoxHome }>;
+  create(body: CreateBody, signal?: AbortSignal): Promise<SandboxSurface>;
+  explain(
+    body: CreateBody,
+    signal?: AbortSignal,
+  ): Promise<{ readonly box: BoxRequest; readonly home: BoxHome }>;
   prune(options: PruneOptions): Promise<readonly PrunedThing[]>;
   shutdown(keep: boolean): Promise<void>;
 }

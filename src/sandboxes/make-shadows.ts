@@ -122,8 +122,11 @@ async function* metered(
 }
 
 /** Throws `copy_too_large` for a folder that is copied whole and is too large for it. Looks at names and sizes alone. */
-export async function requireShadowsFit(shadows: readonly PlannedShadow[]): Promise<void> {
-  for (const shadow of shadows) if (shadow.mayBeEmpty !== true) await measure(shadow);
+export async function requireShadowsFit(
+  shadows: readonly PlannedShadow[],
+  signal?: AbortSignal,
+): Promise<void> {
+  for (const shadow of shadows) if (shadow.mayBeEmpty !== true) await measure(shadow, signal);
 }
 
 /** Why it is not copied at all; looks at no more of it than could be copied. */
@@ -158,8 +161,9 @@ async function measure(shadow: PlannedShadow, signal?: AbortSignal): Promise<voi
     const isLocal = (await localDevice(Buffer.from(source))) !== undefined;
     await count(await tree.top(), isLocal ? factsNow : factsLater);
   } catch (error) {
+    signal?.throwIfAborted();
     // What cannot be listed is found out again by the copy, which says it better.
-    if (isSallyportError(error, 'copy_too_large') || isSallyportError(error, 'cancelled')) throw error;
+    if (isSallyportError(error, 'copy_too_large')) throw error;
   }
 }
 

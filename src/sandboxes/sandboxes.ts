@@ -152,18 +152,20 @@ export class Sandboxes {
     await Promise.all(this.list().map((sandbox) => sandbox.recovered));
   }
 
-  async create(body: CreateBody): Promise<Sandbox> {
+  /** `signal` ends what is looked at on the host first. A sandbox that was accepted is made. */
+  async create(body: CreateBody, signal?: AbortSignal): Promise<Sandbox> {
     this.#requireOpen();
     const { spec } = body;
     const facts = await this.#engineFacts(spec.runtime);
     requireRuntime(spec.runtime, facts);
-    const looked = await this.#lookAt(spec, body.programs);
+    const looked = await this.#lookAt(spec, body.programs, signal);
     // Only what policy allows is looked into.
     const judged = this.#plan(spec, facts, looked);
     if (spec.egress !== undefined) this.#world.gate.check(spec.egress);
     for (const copy of judged.plan.copies) await requireCopyable(copy);
-    if (!this.#names.has(judged.name)) await requireShadowsFit(judged.plan.shadows);
+    if (!this.#names.has(judged.name)) await requireShadowsFit(judged.plan.shadows, signal);
     if (!this.#names.has(judged.name)) await this.#requireClonable(judged.plan);
+    signal?.throwIfAborted();
     const reusable = spec.ports !== undefined && body.reuse ? this.#names.get(judged.name) : undefined;
     if (reusable !== undefined) return await reused(reusable, spec);
     const isLive = judged.plan.unprotected !== undefined;
@@ -223,10 +225,13 @@ export class Sandboxes {
     return sandbox;
   }
 
-  async explain(body: CreateBody): Promise<{ readonly box: BoxRequest; readonly home: BoxHome }> {
+  async explain(
+    body: CreateBody,
+    signal?: AbortSignal,
+  ): Promise<{ readonly box: BoxRequest; readonly home: BoxHome }> {
     const facts = await this.#engineFacts(body.spec.runtime);
     requireRuntime(body.spec.runtime, facts);
-    const planned = this.#plan(body.spec, facts, await this.#lookAt(body.spec, body.programs));
+    const planned = this.#plan(body.spec, facts, await this.#lookAt(body.spec, body.programs, signal));
     const record = this.#newRecord(body, planned, facts);
     const provided = { image: record.image, porterVolume: 'sallyport-porter' };
     return { box: boxOf(record, this.#world.owner, provided), home: homeOf(record.plan) };
@@ -277,14 +282,15 @@ export class Sandboxes {
     await this.#world.clones.check({ repository, branch });
   }
 
-  async #lookAt(spec: Spec, programs: readonly string[] = []): Promise<Looked> {
+  async #lookAt(spec: Spec, programs: readonly string[] = [], signal?: AbortSignal): Promise<Looked> {
     const placeholders = new Set(
       this.list().flatMap(({ record }) => (record.stubs ?? []).map(({ path }) => path)),
     );
-    return await lookAtSpec(spec, this.#options.home, {
-      isPlaceholder: (path) => placeholders.has(path),
+    const known = {
+      isPlaceholder: (path: string) => placeholders.has(path),
       programs: [...this.#options.places.programs, ...programs],
-    });
+    };
+    return await lookAtSpec(spec, this.#options.home, known, signal);
   }
 
   #plan(spec: Spec, engine: EngineFacts, looked: Looked): Planned {

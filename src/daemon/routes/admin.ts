@@ -21,8 +21,8 @@ export const adminRoutes = [
         command_line: z.string().optional(),
       }),
     },
-    handle: async ({ services, body }) => {
-      const { box, home } = await services.sandboxes.explain(body);
+    handle: async ({ services, body, signal }) => {
+      const { box, home } = await services.sandboxes.explain(body, signal);
       return json({ box, ...(await services.describeBox(box, home)) });
     },
   }),

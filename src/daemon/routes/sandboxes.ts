@@ -40,8 +40,8 @@ export const sandboxRoutes = [
     query: { wait: flag('Answer when it is ready; else as soon as it is accepted.', true) },
     body: createBody,
     answers: { 201: sandboxView, 202: sandboxView },
-    handle: async ({ services, query, body, whenOver }) => {
-      const sandbox = await services.sandboxes.create(body);
+    handle: async ({ services, query, body, whenOver, signal }) => {
+      const sandbox = await services.sandboxes.create(body, signal);
       whenOver(sandbox.hold());
       if (!query.wait) {
         services.creates.add(sandbox);
