@@ -6,8 +6,10 @@
 import { readlink } from 'node:fs/promises';
 import { linkText } from '../policy/copy-links.ts';
 import { refuse } from '../policy/copy-sources.ts';
-import { mostCopiedWhole } from './copy-meter.ts';
 import { CopyTree, type Listing } from './copy-tree.ts';
+
+/** A cache of uv or npm may have hundreds of thousands, and a million take some seconds. */
+const mostSearched = 2_000_000;
 
 export interface LinkSearch {
   /** In the syntax of `.gitignore`. */
@@ -19,7 +21,7 @@ export interface LinkSearch {
 /** The first that is found. SECURITY: a folder of more entries is refused, because a link may be among those not looked at. */
 export async function escapingLink(
   root: string,
-  { hidden, mostEntries = mostCopiedWhole.entries, signal }: LinkSearch,
+  { hidden, mostEntries = mostSearched, signal }: LinkSearch,
 ): Promise<string | undefined> {
   const tree = new CopyTree(root, { patterns: hidden, from: [] });
   const rootBytes = Buffer.from(root).toString('latin1');

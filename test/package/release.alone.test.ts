@@ -205,7 +205,7 @@ when(realClients, canBuildBoth).describe('a release', () => {
       async () => {
         const script = [
           `for name in ${missing}; do if command -v $name; then exit 9; fi; done`,
-          'cp /mnt/source/sallyport-* .',
+          'cp /mnt/source/sallyport-*gz .',
           await readmeLines(...lines),
           'PATH=$PATH:$HOME/.local/bin',
           'sally setup --yes',

@@ -12,8 +12,8 @@ import {
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { mostCopied, mostCopiedPrograms } from '../../src/sandboxes/copy-meter.ts';
-import { sally } from '../support/cli.ts';
 import { imageFlags } from '../support/engine-under-test.ts';
+import { ownHome } from '../support/own-home.ts';
 import { isRoot } from '../support/requires.ts';
 import { openSandboxes } from '../support/sandboxes.ts';
 import { homeOwner, homeTree, inHomeOf, notesOf, toolHome } from '../support/tool-home.ts';
@@ -159,8 +159,11 @@ describe('[A4] Pythons and tools that uv installed', () => {
     truncateSync(fileIn(join(path, '.local/share/uv')), mostCopiedPrograms.bytes + 1);
     const name = `uv-empty-${process.pid}`;
     const create = ['create', '--tool', 'uv', '--name', name, ...imageFlags()];
-    onTestFinished(async () => void (await sally(['rm', '--force', name])));
-    const { code, stderr } = await sally(create, { env: { HOME: path } });
+    // A daemon of its own: the home is that of the daemon.
+    const { sally } = await ownHome();
+    const env = { HOME: path };
+    onTestFinished(async () => void (await sally(['rm', '--force', name], { env })));
+    const { code, stderr } = await sally(create, { env });
     expect({ code, stderr }).toEqual({
       code: 0,
       stderr: expect.stringMatching(/^sally: WARNING: .*uv was not copied/m),
