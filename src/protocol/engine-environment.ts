@@ -20,6 +20,9 @@ const currentContext = 'SALLYPORT_CURRENT_CONTEXT';
 /** The name of the context that is none: the engines at their usual places. */
 const noContext = 'default';
 
+/** Of an engine that no context leads to. */
+export const noCurrentContext: Readonly<Record<string, string>> = { [currentContext]: noContext };
+
 /** Every variable that chooses an engine. */
 export const engineVariables: readonly string[] = [...addressVariables, currentContext, 'SALLYPORT_ENGINE'];
 

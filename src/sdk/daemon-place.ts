@@ -1,7 +1,7 @@
 /** The daemon of one engine: its folder, its connections, and how it is started. */
 
 import { join } from 'node:path';
-import { type EngineChoice, engineVariables } from '../protocol/engine-environment.ts';
+import { type EngineChoice, engineVariables, noCurrentContext } from '../protocol/engine-environment.ts';
 import type { ClientEnvironment } from './config.ts';
 import { Transport } from './transport.ts';
 import { WholeAnswers } from './whole-answers.ts';
@@ -37,6 +37,8 @@ export class DaemonPlace {
     const inherited = Object.entries(childVariables).filter(([name]) => !engineVariables.includes(name));
     return {
       ...Object.fromEntries(inherited),
+      // A folder whose daemon did not note a context has none: the context in use now may be that of another engine.
+      ...noCurrentContext,
       ...this.choice.variables,
       SALLYPORT_STATE_DIR: stateDir,
     };

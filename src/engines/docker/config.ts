@@ -4,7 +4,12 @@ import { homedir, userInfo } from 'node:os';
 import { currentContext } from '../../lib/current-context.ts';
 import { engineFolderPath, engineInFolder } from '../../lib/engine-folders.ts';
 import { stateLocation } from '../../lib/state-location.ts';
-import { engineChoice, engineVariables, withCurrentContext } from '../../protocol/engine-environment.ts';
+import {
+  engineChoice,
+  engineVariables,
+  noCurrentContext,
+  withCurrentContext,
+} from '../../protocol/engine-environment.ts';
 
 export interface EngineEnvironment {
   readonly platform: NodeJS.Platform;
@@ -30,7 +35,7 @@ export function engineEnvironmentOf(
   env: NodeJS.ProcessEnv = process.env,
 ): EngineEnvironment {
   const others = Object.entries(env).filter(([name]) => !engineVariables.includes(name));
-  return readEngineEnvironment({ ...Object.fromEntries(others), ...variables });
+  return readEngineEnvironment({ ...Object.fromEntries(others), ...noCurrentContext, ...variables });
 }
 
 export function readEngineEnvironment(env: NodeJS.ProcessEnv = process.env): EngineEnvironment {
