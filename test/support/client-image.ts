@@ -6,8 +6,8 @@ import { packagedImage } from './packaged-image.ts';
 import { findProgram } from './ssh-server.ts';
 
 const dockerfile = (base: string): string => `FROM ${base}
-USER root
 COPY rootfs/usr /usr
+USER root
 COPY rootfs/etc /etc
 COPY npm /usr/local/lib/node_modules/npm
 COPY Fetch.class /opt/java/Fetch.class

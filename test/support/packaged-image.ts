@@ -20,7 +20,10 @@ const run = promisify(execFile);
 export interface PackagedImage {
   readonly repository: string;
   readonly packages: readonly string[];
-  /** Finds what was unpacked in `rootfs`. */
+  /**
+   * Finds what was unpacked in `rootfs`. Copies first: a step such as `USER root` would be shared by the builder's cache with images of other
+   * tests, and an engine that removes one of these removes the shared step, also while this image is built on it.
+   */
   readonly dockerfile: string;
   /** Left out of `rootfs`. */
   readonly unused: readonly string[];

@@ -20,8 +20,8 @@ const packages = [
 ];
 
 const dockerfile = (image: string): string => `FROM ${image}
-USER root
 COPY rootfs/usr /usr
+USER root
 RUN echo 'postgres:x:999:999::/var/lib/postgresql:/bin/sh' >>/etc/passwd && \\
     mkdir -p /var/lib/postgresql/data && chown -R 999:999 /var/lib/postgresql && \\
     setpriv --reuid 999 --regid 999 --clear-groups /usr/lib/postgresql/15/bin/initdb --no-sync --auth=trust -D /var/lib/postgresql/data && \\
