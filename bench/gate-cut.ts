@@ -59,6 +59,7 @@ async function thread(): Promise<Echo> {
 async function otherProcess(folder: string): Promise<Echo> {
   const program = join(folder, 'echo.cjs');
   const path = join(folder, 'echo.sock');
+  rmSync(path, { force: true });
   writeFileSync(program, processSource);
   const child = spawn(process.execPath, [program, path], { stdio: ['ignore', 'pipe', 'inherit'] });
   await once(child.stdout, 'data');
