@@ -1,4 +1,4 @@
-/** `sally prune`: removes what nobody needs any more, and says what and why. */
+/** `sally prune`: removes what is no longer needed, and says what and why. */
 
 import { formatSize } from '../../lib/sizes.ts';
 import type { PruneView } from '../../protocol/views.ts';

@@ -178,7 +178,7 @@ function registerRemove({ root, context, act }: Registry): void {
   root
     .command('prune')
     .description(
-      'remove what nobody needs from the engine in use: sandboxes whose workspace is gone or that were stopped long ago, and networks, volumes and images that are left over',
+      'remove what is no longer needed from the engine in use: sandboxes whose workspace is gone or that were stopped long ago, and networks, volumes and images that are left over',
     )
     .option('--dry-run', 'only say what, and why')
     .option('--older-than <duration>', 'sandboxes stopped for so long (default 15d)', durationValue)

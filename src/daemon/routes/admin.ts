@@ -29,7 +29,7 @@ export const adminRoutes = [
   route({
     method: 'POST',
     path: '/v1/prune',
-    summary: 'Removes what nobody needs any more: sandboxes, services, networks, volumes and images of ours',
+    summary: 'Removes what is no longer needed: sandboxes, services, networks, volumes and images of ours',
     body: pruneBody,
     answers: { 200: pruneView },
     handle: async ({ services: { sandboxes, images }, body }) => {
