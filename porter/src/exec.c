@@ -24,6 +24,7 @@
 #include "notice.h"
 #include "numbers.h"
 #include "output.h"
+#include "pace.h"
 #include "request.h"
 #include "spawn.h"
 #include "tree.h"
@@ -302,6 +303,7 @@ bool exec_frame(const struct frame *frame) {
   if (e->failure != 0 && frame->type != FRAME_RESUME) return true; /* the host learns of it in a moment */
   switch (frame->type) {
     case FRAME_STDIN:
+      pace_earn();
       input_take(&e->input, frame->payload, frame->length);
       break;
     case FRAME_ACK:
@@ -505,15 +507,24 @@ static int pump_failed(struct exec *e) {
   return -1;
 }
 
+/* After the end of a program nothing waits: what it left behind is read for a moment only. */
+static bool fill_output(struct exec *e) {
+  bool held = false;
+  for (int c = 0; c < CHANNELS; c++) {
+    if (e->exited || pace_allows()) output_fill(&e->output[c], &e->share);
+    else if (output_hold(&e->output[c])) held = true;
+  }
+  return !held;
+}
+
 static int pump(struct exec *e, uint64_t now_ms) {
   if (e->failure != 0) return pump_failed(e);
   keep_deadline(e, now_ms);
   keep_memory_limit(e, now_ms);
   keep_killing(e, now_ms);
   keep_supervisor(e, now_ms);
-  for (int c = 0; c < CHANNELS; c++) output_fill(&e->output[c], &e->share);
+  int due_ms = fill_output(e) ? -1 : pace_wait_ms();
   send_output(e, now_ms);
-  int due_ms = -1;
   if (is_over(e, now_ms)) finish(e);
   else if (e->exited) sooner(&due_ms, e->drain_until_ms > now_ms ? e->drain_until_ms : 0, now_ms);
   sooner(&due_ms, e->exited ? 0 : e->deadline_ms, now_ms);

@@ -4,9 +4,12 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/epoll.h>
 
 /* Give EPOLLET for descriptors that are not always acted on at once: a hang-up is reported whatever is waited for, and
  * would otherwise wake the loop for ever. */
+enum { LOOP_INPUT = EPOLLIN | EPOLLET, LOOP_NOTHING = EPOLLET };
+
 struct watch {
   int fd; /* -1: not watched */
   uint32_t events;

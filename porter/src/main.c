@@ -27,6 +27,7 @@
 #include "loop.h"
 #include "message.h"
 #include "notice.h"
+#include "pace.h"
 #include "seccomp.h"
 #include "show.h"
 #include "spawn.h"
@@ -222,6 +223,7 @@ static int pump_all(uint64_t now_ms) {
   enum { PARTS = sizeof parts / sizeof *parts };
   static uint32_t first;
   int due_ms = doors_expire(now_ms);
+  pace_turn(now_ms);
   first++;
   for (uint32_t i = 0; i < PARTS; i++) {
     int own_ms = parts[(first + i) % PARTS](now_ms);

@@ -2,10 +2,10 @@
 
 #include <errno.h>
 #include <stddef.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "host.h"
+#include "pace.h"
 
 enum { FRAME_DATA_MOST = 32 * 1024 };
 
@@ -16,7 +16,7 @@ static void on_readable(struct watch *watch, uint32_t events) {
 
 void outlet_open(struct outlet *o, int fd, uint32_t stream, uint8_t type) {
   *o = (struct outlet){.stream = stream, .type = type, .share.trust = SHARE_FIRST_FILE};
-  loop_add(&o->watch, fd, EPOLLIN | EPOLLET, on_readable);
+  loop_add(&o->watch, fd, LOOP_INPUT, on_readable);
 }
 
 void outlet_close(struct outlet *o) { loop_close(&o->watch); }
@@ -27,7 +27,12 @@ void outlet_over(struct outlet *o) {
 }
 
 void outlet_pump(struct outlet *o) {
+  loop_want(&o->watch, LOOP_INPUT);
   while (o->watch.fd >= 0 && o->readable) {
+    if (o->is_paced && !pace_allows()) {
+      loop_want(&o->watch, LOOP_NOTHING);
+      return;
+    }
     uint32_t most = share_room(&o->share);
     if (most > FRAME_DATA_MOST) most = FRAME_DATA_MOST;
     uint8_t *space = most == 0 ? NULL : host_data_begin(most);
@@ -36,6 +41,7 @@ void outlet_pump(struct outlet *o) {
     if (got > 0) {
       host_data_end(o->type, o->stream, (uint32_t)got);
       share_spend(&o->share, (uint32_t)got);
+      if (o->is_paced) pace_spend((uint64_t)got);
       continue;
     }
     if (got < 0 && errno == EINTR) continue;

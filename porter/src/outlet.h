@@ -17,6 +17,7 @@ struct outlet {
   struct share share;
   uint8_t type;
   bool readable;
+  bool is_paced; /* small pieces have a budget: see pace.h */
   int failure; /* the errno that ended it, 0 for a plain end */
 };
 
@@ -29,6 +30,8 @@ void outlet_over(struct outlet *o);
 void outlet_pump(struct outlet *o);
 /* The host has taken this much. */
 void outlet_credit(struct outlet *o, uint32_t bytes);
+/* There is something to read, and the budget of small pieces is used up. */
+static inline bool outlet_waits(const struct outlet *o) { return o->watch.fd >= 0 && o->watch.events == LOOP_NOTHING; }
 static inline bool outlet_at_end(const struct outlet *o) { return o->watch.fd < 0; }
 
 #endif

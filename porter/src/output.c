@@ -2,11 +2,11 @@
 
 #include <errno.h>
 #include <stddef.h>
-#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "host.h"
+#include "pace.h"
 #include "wire.h"
 
 enum {
@@ -27,7 +27,7 @@ static void on_readable(struct watch *watch, uint32_t events) {
 
 void output_open(struct output *o, int fd, uint8_t type, bool is_pty) {
   *o = (struct output){.watch.fd = -1, .type = type, .is_pty = is_pty};
-  if (fd >= 0) loop_add(&o->watch, fd, EPOLLIN | EPOLLET, on_readable);
+  if (fd >= 0) loop_add(&o->watch, fd, LOOP_INPUT, on_readable);
 }
 
 void output_close(struct output *o) {
@@ -44,6 +44,8 @@ static void drop(struct output *o) {
 }
 
 void output_fill(struct output *o, const struct share *share) {
+  loop_want(&o->watch, LOOP_INPUT);
+  uint64_t before = o->ring.end;
   uint32_t most = share->trust < KEPT_FIRST ? KEPT_FIRST : share->trust > KEPT_MOST ? KEPT_MOST : share->trust;
   if (o->discarding) {
     if (o->readable && o->watch.fd >= 0) drop(o);
@@ -52,12 +54,19 @@ void output_fill(struct output *o, const struct share *share) {
   while (o->readable && o->watch.fd >= 0) {
     long got = ring_read(&o->ring, o->watch.fd, most);
     if (got > 0) continue;
-    if (got == RING_FULL) return; /* still readable */
+    if (got == RING_FULL) break; /* still readable */
     o->readable = false;
     /* A program that closed its terminal may open it again, and closing this side would hang it up. */
-    if (got == RING_END && o->is_pty && !o->last_look) return;
+    if (got == RING_END && o->is_pty && !o->last_look) break;
     if (got != RING_EMPTY) loop_close(&o->watch);
   }
+  pace_spend(o->ring.end - before);
+}
+
+bool output_hold(struct output *o) {
+  if (!o->readable || o->watch.fd < 0) return false;
+  loop_want(&o->watch, LOOP_NOTHING);
+  return true;
 }
 
 void output_send(struct output *o, uint32_t stream, struct share *share) {

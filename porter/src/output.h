@@ -24,6 +24,8 @@ void output_open(struct output *o, int fd, uint8_t type, bool is_pty);
 void output_close(struct output *o);
 /* Reads what there is, as far as it may be kept. */
 void output_fill(struct output *o, const struct share *share);
+/* Leaves what there is for a later output_fill; until then writers do not wake porter. False when there is nothing to read. */
+bool output_hold(struct output *o);
 /* Sends what the stream's share allows. */
 void output_send(struct output *o, uint32_t stream, struct share *share);
 /* Everything below `offset` is with the host. False when that was never sent. */

@@ -12,6 +12,7 @@
 #include "input.h"
 #include "numbers.h"
 #include "outlet.h"
+#include "pace.h"
 #include "quota.h"
 #include "streams.h"
 #include "wire.h"
@@ -102,6 +103,7 @@ static int open_both(struct tunnel *t, int fd) {
   }
   socket_hurry(fd);
   outlet_open(&t->out, fd, t->stream, FRAME_STREAM_OUT);
+  t->out.is_paced = true;
   input_open(&t->in, second, t->stream, false);
   t->in.is_socket = true;
   return 0;
@@ -207,7 +209,10 @@ static bool is_over(const struct tunnel *t) {
 static void on_stream(struct tunnel *t, const struct frame *frame) {
   if (t->resetting || t->in.failure != 0) return; /* the host learns of it in a moment */
   if (t->connecting.fd >= 0 || t->in.ending) host_violation("data where none may be");
-  else input_take(&t->in, frame->payload, frame->length);
+  else {
+    pace_earn();
+    input_take(&t->in, frame->payload, frame->length);
+  }
 }
 
 bool tunnels_frame(const struct frame *frame) {
@@ -277,13 +282,14 @@ int tunnels_pump(uint64_t now_ms) {
   (void)now_ms;
   static uint32_t first;
   uint32_t length = count;
+  bool waits = false;
   first++;
   for (uint32_t i = 0; i < length; i++) {
     struct tunnel *t = tunnels[(first + i) % length];
     if (pump(t)) {
       t->stream = 0;
       outlet_over(&t->out);
-    }
+    } else if (outlet_waits(&t->out)) waits = true;
   }
   for (uint32_t i = 0; i < count;) {
     if (tunnels[i]->stream != 0) {
@@ -293,5 +299,5 @@ int tunnels_pump(uint64_t now_ms) {
     free(tunnels[i]);
     tunnels[i] = tunnels[--count];
   }
-  return -1;
+  return waits ? pace_wait_ms() : -1;
 }
