@@ -2,8 +2,10 @@
 its first process did, each second.
 
 spin      burns processors and asks nobody for anything: the control
+pipes     writes one byte at a time to a pipe that is read inside, and asks nobody for anything: the control for `lines`
 resets    HTTP/2 requests that are reset at once, through TLS that the gate opens
 gzip      request bodies of 16 KB that unpack to 16 MiB
+drips     request bodies of one byte a write
 connects  connections to the proxy that are closed at once
 requests  requests that no rule allows, on kept connections
 dns       questions for names that do not exist
@@ -78,6 +80,15 @@ def bombs():
         done[0] += 1
 
 
+def drips():
+    sock = opened('http/1.1')
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.sendall(b'POST /0 HTTP/1.1\r\nHost: %s:%d\r\nContent-Length: %d\r\n\r\n' % (host.encode(), port, 2**40))
+    while True:
+        sock.sendall(b'x')
+        done[0] += 1
+
+
 def answer(sock):
     data = b''
     while b'\r\n\r\n' not in data:
@@ -138,6 +149,13 @@ def lines():
         done[0] += 1
 
 
+def pipes():
+    reader, writer = pipe
+    while True:
+        os.write(writer, b'x')
+        done[0] += 1
+
+
 def forks():
     while True:
         children = []
@@ -181,12 +199,14 @@ works = {
     'spin': spin,
     'resets': resets,
     'gzip': bombs,
+    'drips': drips,
     'connects': connects,
     'requests': requests,
     'dns': lambda: ask(lambda number: 'n%d.no.test' % number),
     'names': lambda: ask(lambda number: 'n%d-%d.many.test' % (os.getpid(), number)),
     'output': output,
     'lines': lines,
+    'pipes': pipes,
     'forks': forks,
     'files': files,
 }
@@ -201,12 +221,18 @@ def again():
             time.sleep(0.01)
 
 
+alone = ('spin', 'pipes', 'output', 'lines', 'forks', 'files')
+if way == 'pipes':
+    pipe = os.pipe()
+    if os.fork() == 0:
+        os.dup2(pipe[0], 0)
+        os.execvp('sh', ['sh', '-c', 'exec cat >/dev/null'])
 threading.Thread(target=tell, daemon=True).start()
-if way in ('spin', 'output', 'lines', 'forks', 'files', 'resets'):
+if way in alone or way == 'resets':
     for _ in range(3):
         if os.fork() == 0:
             again()
-workers = [threading.Thread(target=again, daemon=True) for _ in range(1 if way in ('spin', 'output', 'lines', 'forks', 'files') else 8)]
+workers = [threading.Thread(target=again, daemon=True) for _ in range(1 if way in alone else 8)]
 for worker in workers:
     worker.start()
 for worker in workers:

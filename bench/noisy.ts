@@ -1,6 +1,6 @@
 /**
  * `npm run bench -- noisy`: p50 and p99 of the API and of another sandbox's `true`, quiet and while one sandbox at its default limits
- * floods. `spin` is the control: it takes the same processors and gives the daemon nothing to do, so what is slower than it is the daemon's.
+ * floods. `spin` and `pipes` are controls: they take the same processors and give the daemon nothing to do.
  * Ends with 1 where the p99 beside a flood is above the limit of noisy-limit.ts.
  */
 
@@ -25,8 +25,10 @@ const pauseMs = 5;
 const settleMs = 1000;
 const ways = [
   'spin',
+  'pipes',
   'resets',
   'gzip',
+  'drips',
   'connects',
   'requests',
   'dns',

@@ -28,6 +28,7 @@ const mostTimesSpin = 3;
 const floods = [
   ['resets', 1000],
   ['gzip', 6],
+  ['drips', 20_000],
   ['connects', 1500],
   ['requests', 2500],
   ['dns', 1000],
