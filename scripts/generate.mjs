@@ -6,6 +6,8 @@ import { countsFile, withCounts } from './bypass-rows.mjs';
 import { machines } from './full-run/machines.mjs';
 import { readRecord } from './full-run/record.mjs';
 import { testedPage } from './full-run/tested-page.mjs';
+import { readDocuments } from './requirements/documents.mjs';
+import { requirementsPage } from './requirements/page.mjs';
 import { importTs } from './run-ts.mjs';
 import { root } from './steps.mjs';
 
@@ -17,6 +19,7 @@ const documents = readdirSync(join(root, 'docs'))
   .map((name) => ({ file: `docs/${name}`, text: readFileSync(join(root, 'docs', name), 'utf8') }));
 const all = {
   ...pages(),
+  'docs/requirements.md': requirementsPage(readDocuments()),
   'docs/tested.md': testedPage(machines, readRecord()),
   [countsFile]: withCounts(documents),
 };

@@ -1,6 +1,7 @@
 /**
- * `npm run mission`: each requirement of the mission with the tests that carry its id, and how they ended in the last run.
- * `--json` prints the same as data. The exit code is 1 if a test failed or a requirement of the first version has no test.
+ * `npm run mission`: each sentence of the five documents with its tests, then each requirement of the mission with the tests that carry
+ * its id, and how they ended in the last run. `--json` prints the same as data. The exit code is 1 if a test failed, a sentence names a
+ * test that does not exist, or a requirement of the first version has no test.
  *
  * Results are in `.cache/test-results.json`, or one file per lane in `.cache/test-results/`; all of them count together.
  */
@@ -8,7 +9,9 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { missionLines, missionReport } from './mission-report.mjs';
+import { mergeRuns, missionLines, missionReport } from './mission-report.mjs';
+import { missingTests, readDocuments, sentenceStates } from './requirements/documents.mjs';
+import { sentenceLines, sentenceReport } from './requirements/report.mjs';
 import { root } from './steps.mjs';
 
 const cache = join(root, '.cache');
@@ -37,11 +40,14 @@ const sources = [...new Set(listed.split('\0'))]
   .filter((file) => file !== '' && existsSync(join(root, file)))
   .map((file) => ({ file, text: readFileSync(join(root, file), 'utf8') }));
 
-const report = missionReport({
-  runs: reports.map((path) => JSON.parse(readFileSync(path, 'utf8'))),
-  sources,
-});
+const runs = reports.map((path) => JSON.parse(readFileSync(path, 'utf8')));
+const ran = mergeRuns(runs, sources);
+const documents = readDocuments();
+const report = missionReport({ sources, ran });
+const sentences = sentenceReport(sentenceStates(documents, ran), missingTests(documents, sources));
 console.log(
-  process.argv.includes('--json') ? JSON.stringify(report, null, 2) : missionLines(report).join('\n'),
+  process.argv.includes('--json')
+    ? JSON.stringify({ ...report, ok: report.ok && sentences.ok, sentences }, null, 2)
+    : [...sentenceLines(sentences), '', ...missionLines(report)].join('\n'),
 );
-process.exitCode = report.ok ? 0 : 1;
+process.exitCode = report.ok && sentences.ok ? 0 : 1;
