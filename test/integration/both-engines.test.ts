@@ -185,7 +185,7 @@ describe.each(engines)('on %s', (on) => {
     expect(exec.exit_code).not.toBe(0);
   });
 
-  test('[A6] a copy leaves the folder alone, survives a stop, and tells what changed', async () => {
+  test('[A5] a copy leaves the folder alone, survives a stop, and tells what changed', async () => {
     const { make } = await openSandboxes({ on });
     const path = await folder();
     await writeFile(join(path, 'file'), 'there');

@@ -41,7 +41,7 @@ async function post(url: string, headers: Record<string, string>, body = '{}'): 
   });
 }
 
-describe.each<Era>(['2025', '2026'])('[A4] MCP over HTTP for a client of %s', (era) => {
+describe.each<Era>(['2025', '2026'])('MCP over HTTP for a client of %s', (era) => {
   it('lists tools, runs commands, tells progress, and kills what is cancelled', async () => {
     const { client, call } = await httpClient(era, await mcpProfile(`both-${era}`));
     expect((await client.listTools()).tools.map(({ name }) => name)).toContain('run');
@@ -111,7 +111,7 @@ describe.each<Era>(['2025', '2026'])('[A4] MCP over HTTP for a client of %s', (e
   });
 });
 
-describe('[A4] MCP over HTTP', () => {
+describe('MCP over HTTP', () => {
   it('ends a session with its client, and is there again with the next daemon', async () => {
     const profile = await mcpProfile('ends');
     const mcp = await httpClient('2025', profile);

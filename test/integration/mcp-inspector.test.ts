@@ -42,7 +42,7 @@ async function inspect(args: readonly string[]): Promise<Result> {
 const list = ['--method', 'tools/list'];
 const run = ['--method', 'tools/call', '--tool-name', 'run', '--tool-arg', 'command=echo seen; exit 3'];
 
-when(realClients).describe("[A4] the MCP inspector's command line", () => {
+when(realClients).describe("the MCP inspector's command line", () => {
   beforeAll(async () => {
     if (existsSync(node) && existsSync(inspector)) return;
     await mkdir(folder, { recursive: true });

@@ -42,7 +42,7 @@ const rules: Readonly<Record<string, (port: number) => WrittenPolicy>> = {
 };
 
 describe.each(Object.entries(rules))('where a rule %s', (_name, rulesFor) => {
-  it('[A7] a header that replaces path or method is refused, in any spelling of its name', async () => {
+  it('[R6] a header that replaces path or method is refused, in any spelling of its name', async () => {
     const ask = await world(rulesFor);
     for (const field of [
       'X-Original-URL: /admin/secret',
@@ -63,7 +63,7 @@ describe.each(Object.entries(rules))('where a rule %s', (_name, rulesFor) => {
     expect(await ask('X-Other: 1')).toContain('"x-other":"1"');
   });
 
-  it('[A7] a header that proxies add does not pass', async () => {
+  it('[R6] a header that proxies add does not pass', async () => {
     const ask = await world(rulesFor);
     for (const field of [
       'X-Forwarded-Host: evil.test',

@@ -15,7 +15,7 @@ describe('a host', () => {
     ['[2001:0DB8:0:0:0:0:0:1]', '2001:db8::1'],
     ['[::ffff:127.0.0.1]', '::ffff:7f00:1'],
     [`${'a'.repeat(63)}.x.com`, `${'a'.repeat(63)}.x.com`],
-  ])('[A7] reads %s in its one form', (text, host) => {
+  ])('[R6] reads %s in its one form', (text, host) => {
     expect(parseHost(text)).toMatchObject({ host });
   });
 
@@ -64,12 +64,12 @@ describe('a host', () => {
     ['text behind a bracket', '[::1]x'],
     ['two double colons', '[::1::2]'],
     ['nine groups', '[1:2:3:4:5:6:7:8:9]'],
-  ])('[A7] refuses %s', (_what, text) => {
+  ])('[R6] refuses %s', (_what, text) => {
     expect(parseHost(text)).toHaveProperty('problem');
   });
 
   it.each(['0', '65536', '0443', '99999', '+443', ' 443', '443 ', '4 43', '', '-1', '1e2', '４４３'])(
-    '[A7] refuses the port %j',
+    '[R6] refuses the port %j',
     (text) => {
       expect(parsePort(text)).toBeUndefined();
       expect(parseAuthority(`x.com:${text}`)).toHaveProperty('problem');
@@ -77,7 +77,7 @@ describe('a host', () => {
     },
   );
 
-  it('[A7] reads an authority with brackets, and refuses one with a part too many', () => {
+  it('[R6] reads an authority with brackets, and refuses one with a part too many', () => {
     expect(parseAuthority('[::1]:443')).toEqual({ host: '::1', isAddress: true, port: 443 });
     expect(parseAuthority('x.com', 80)).toMatchObject({ port: 80 });
     for (const text of ['x.com', '::1:443', 'x.com:80:90', 'a@x.com:80', ':80', '[::1]80']) {
@@ -85,13 +85,13 @@ describe('a host', () => {
     }
   });
 
-  it('[A7] takes bare IPv6 only where there are no brackets', () => {
+  it('[R6] takes bare IPv6 only where there are no brackets', () => {
     expect(parseBareHost('::1')).toEqual({ host: '::1', isAddress: true });
     expect(parseBareHost('[::1]')).toHaveProperty('problem');
     expect(parseBareHost('x.com:80')).toHaveProperty('problem');
   });
 
-  it('[A7] whatever it takes is canonical: reading it again changes nothing, and a URL has the same host', () => {
+  it('[R6] whatever it takes is canonical: reading it again changes nothing, and a URL has the same host', () => {
     const nasty = fc.stringMatching(/^[A-Za-z0-9.\-:[\]%@_*\\/\0\r\n０-９ａ-ｚ。]{0,40}$/);
     const likely = fc.domain();
     fc.assert(
@@ -106,7 +106,7 @@ describe('a host', () => {
     );
   });
 
-  it('[A7] every address is written in one way, the one that URLs use', () => {
+  it('[R6] every address is written in one way, the one that URLs use', () => {
     fc.assert(
       fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), (text) => {
         const address = parseAddress(text);

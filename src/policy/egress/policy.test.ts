@@ -41,17 +41,17 @@ describe('rules about hosts', () => {
     ['93.184.216.0/24', '93.184.216.7', true],
     ['93.184.216.0/24', '93.184.217.7', false],
     ['*.x.com', '93.184.216.34', false],
-  ])('[A7] the rule %s and the host %s: %s', (rule, host, allowed) => {
+  ])('[R6] the rule %s and the host %s: %s', (rule, host, allowed) => {
     expect(allows({ allow: [rule] }, host)).toBe(allowed);
   });
 
-  it('[A7] an empty list, and none, allow nothing', () => {
+  it('[R6] an empty list, and none, allow nothing', () => {
     expect(allows({ allow: [] }, 'x.com')).toBe(false);
     expect(allows({}, 'x.com')).toBe(false);
     expect(allows({ allow: ['x.com'] }, 'x.com')).toBe(true);
   });
 
-  it('[A7] a deny beats every allow, in every mode, and the same host in both is told of', () => {
+  it('[R6] a deny beats every allow, in every mode, and the same host in both is told of', () => {
     for (const mode of ['deny', 'learn', 'dangerously-allow-all'] as const) {
       expect(allows({ mode, allow: ['**.x.com', 'a.x.com'], deny: ['a.x.com'] }, 'a.x.com')).toBe(false);
       expect(allows({ mode, allow: ['**.x.com', 'a.x.com'], deny: ['a.x.com'] }, 'b.x.com')).toBe(true);
@@ -59,7 +59,7 @@ describe('rules about hosts', () => {
     expect(contradictions(parsePolicy({ allow: ['x.com'], deny: ['x.com'] }))).toEqual(['x.com']);
   });
 
-  it('[A7] ports are 443 and 80 unless a rule says others; a deny without ports is for all of them', () => {
+  it('[R6] ports are 443 and 80 unless a rule says others; a deny without ports is for all of them', () => {
     expect([80, 443, 22].map((port) => allows({ allow: ['x.com'] }, 'x.com', port))).toEqual([
       true,
       true,
@@ -74,7 +74,7 @@ describe('rules about hosts', () => {
     expect(allows({ allow: ['x.com:*'], deny: ['x.com:25'] }, 'x.com', 26)).toBe(true);
   });
 
-  it('[A7] bytes of any kind pass only where a rule says tcp', () => {
+  it('[R6] bytes of any kind pass only where a rule says tcp', () => {
     const policy = parsePolicy({ allow: ['x.com', 'db.x.com:5432/tcp'] });
     const tcp = (host: string, port: number) =>
       judge(policy, { destination: destination(host, port), scheme: 'tcp' });
@@ -117,18 +117,18 @@ describe('rules about hosts', () => {
     '0x7f.0.0.1',
     '2130706433',
     'ｘ.com',
-  ])('[A7] refuses the rule %j and says why', (rule) => {
+  ])('[R6] refuses the rule %j and says why', (rule) => {
     expect(() => parsePolicy({ allow: [rule] })).toThrow(/egress\.allow\.0/);
     expect(() => parsePolicy({ allow: ['x.com'] })).not.toThrow();
   });
 
-  it('[A7] to deny much is no mistake', () => {
+  it('[R6] to deny much is no mistake', () => {
     expect(allows({ allow: ['x.com'], deny: ['*.com'] }, 'x.com')).toBe(false);
     expect(allows({ allow: ['a.x.com'], deny: ['*.com'] }, 'a.x.com')).toBe(true);
     expect(addressVerdict({ deny: ['0.0.0.0/0'] }, '93.184.216.34')).toBe('denied_by_rule');
   });
 
-  it('[A7] every preset can be read, and allows what it names', () => {
+  it('[R6] every preset can be read, and allows what it names', () => {
     for (const [name, { allow }] of Object.entries(egressPresets)) {
       const policy = { presets: [name as keyof typeof egressPresets] };
       for (const line of allow.filter((text) => !text.includes('/')))
@@ -184,11 +184,11 @@ describe('rules about requests', () => {
     ['GET', '/repos/%252e%252e/admin', false],
     ['GET', '/repos/%u002e', false],
     ['GET', '/REPOS/a', false],
-  ])('[A7] %s %s: %s', (method, path, allowed) => {
+  ])('[R6] %s %s: %s', (method, path, allowed) => {
     expect(request(method, path).allowed).toBe(allowed);
   });
 
-  it('[A7] a connection whose requests are to be judged has to be looked into', () => {
+  it('[R6] a connection whose requests are to be judged has to be looked into', () => {
     const tunnel = { destination: destination('api.x.com'), scheme: 'https' } as const;
     expect(judge(parsePolicy(policy), tunnel)).toMatchObject({ allowed: true, inspect: true });
     expect(judge(parsePolicy({ allow: ['api.x.com'] }), tunnel)).toMatchObject({ inspect: false });
@@ -237,14 +237,14 @@ describe('a path that is denied', () => {
     '/ONE%3atwo/',
     '/CAF%C3%89',
     '/cafe%CC%81',
-  ])('[A7] cannot be reached as %s, with and without TLS', (path) => {
+  ])('[R6] cannot be reached as %s, with and without TLS', (path) => {
     expect(passes(denying, path)).toBe(false);
     expect(passes(denying, path, 'http')).toBe(false);
     expect(passes(denying, '/administration')).toBe(true);
     expect(passes(denying, '/public/admin/x')).toBe(true);
   });
 
-  it('[A7] has methods in either case; an allowed path and method is as it is written', () => {
+  it('[R6] has methods in either case; an allowed path and method is as it is written', () => {
     const post = { allow: ['api.x.com'], deny: [{ host: 'api.x.com', methods: ['POST'] }] };
     const ask = (method: string) =>
       judge(parsePolicy(post), {
@@ -330,7 +330,7 @@ describe('a path that is denied', () => {
     (text, at) => `${text.slice(0, at)}${text.slice(at + 1)}`,
   ];
 
-  it('[A7] cannot be reached by any encoding that the judge accepts, however servers read it', () => {
+  it('[R6] cannot be reached by any encoding that the judge accepts, however servers read it', () => {
     // The readings are those of real servers: they find the ways that this closes.
     for (const way of ['/admin;x/secret', '/%c0%afadmin/secret', '/public/%252e%252e/admin/secret']) {
       expect([...allReadings(way)]).toContain('/admin/secret');
@@ -395,7 +395,7 @@ describe('addresses', () => {
     ['2002:7f00:1::', 'translated'],
     ['2001:0:1::1', 'translated'],
     ['4000::1', 'reserved'],
-  ])('[A7] %s is %s, and an allowed name that leads there is denied', (text, kind) => {
+  ])('[R6] %s is %s, and an allowed name that leads there is denied', (text, kind) => {
     const address = parseAddress(text);
     expect(address === undefined ? undefined : classOf(address)).toBe(kind);
     for (const mode of ['deny', 'dangerously-allow-all', 'learn'] as const) {
@@ -405,7 +405,7 @@ describe('addresses', () => {
     }
   });
 
-  it('[A7] a range that is named opens it, for its ports, and never the metadata service by the way', () => {
+  it('[R6] a range that is named opens it, for its ports, and never the metadata service by the way', () => {
     expect(addressVerdict({ allow: ['x.com', '10.1.0.0/16'] }, '10.1.2.3')).toBe('allowed');
     expect(addressVerdict({ allow: ['x.com', '10.1.0.0/16'] }, '10.2.2.3')).toBe('private_address');
     expect(addressVerdict({ allow: ['10.1.0.0/16:5432'] }, '10.1.2.3', 443)).toBe('private_address');
@@ -420,7 +420,7 @@ describe('addresses', () => {
     );
   });
 
-  it('[A7] a literal needs a rule that names it, also a public one', () => {
+  it('[R6] a literal needs a rule that names it, also a public one', () => {
     expect(allows({ allow: ['**.x.com', 'x.com'] }, '93.184.216.34')).toBe(false);
     expect(allows({ allow: ['93.184.216.34'] }, '93.184.216.34')).toBe(true);
     expect(allows({ allow: ['2606:2800::/32'] }, '2606:2800::1')).toBe(true);
@@ -428,7 +428,7 @@ describe('addresses', () => {
 });
 
 describe('what a resolver is told', () => {
-  it('[A7] gives the ports on which a name may be reached, and nothing for the others', () => {
+  it('[R6] gives the ports on which a name may be reached, and nothing for the others', () => {
     const policy = parsePolicy({
       allow: ['x.com', 'db.x.com:5432/tcp', '*.y.com'],
       deny: ['bad.y.com', 'x.com:80'],
