@@ -131,6 +131,9 @@ when(
       engine: 'bubblewrap',
       reason: expect.stringContaining('isolates less'),
     });
+    // One that is installed and does not come up is none, either.
+    const broken = await withDockerd('/bin/false', ['guard', '--json', '--', command], auto);
+    expect(resultOf(broken)).toMatchObject({ stdout: 'inside\n', engine: 'bubblewrap' });
     // Other verbs do not.
     const none = await withoutDockerd(['create', '--json', '--name', 'of-nobody'], auto);
     expect(errorOf(none)).toMatchObject({ code: 'engine_not_chosen' });
@@ -178,6 +181,15 @@ async function inBox(name: string, line: string, env: Record<string, string>): P
 
 /** In a view of the file system in which dockerd cannot be started, and so in that of the daemon that it starts. */
 async function withoutDockerd(args: readonly string[], env: Record<string, string>): Promise<CliResult> {
-  const line = `mount --bind /dev/null "$(command -v dockerd)" && exec ${cliLine()} "$@"`;
+  return await withDockerd('/dev/null', args, env);
+}
+
+/** In a view of the file system in which another file is in the place of dockerd. */
+async function withDockerd(
+  file: string,
+  args: readonly string[],
+  env: Record<string, string>,
+): Promise<CliResult> {
+  const line = `mount --bind ${file} "$(command -v dockerd)" && exec ${cliLine()} "$@"`;
   return await sally(args, { env, command: ['unshare', '-m', 'sh', '-c', line, 'sh'] });
 }
