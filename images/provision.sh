@@ -31,12 +31,23 @@ while read -r package; do
   [ "$status" = installed ] || missing="$missing $package"
 done <"$here/packages.txt"
 
-if [ -n "$missing" ]; then
-  echo "provision: installing$missing"
+# FRESHNESS has another value when an image is provisioned again: it may have lost files of packages that dpkg still lists.
+damaged=
+if [ "${FRESHNESS:-any}" != any ]; then
+  unread='^/(var|usr/share/(doc|groff|i18n|info|linda|lintian|locale|man))/'
+  for file in $(dpkg --verify | grep -v ' c /' | awk '{ print $NF }' | grep -Ev "$unread"); do
+    damaged="$damaged $(dpkg-query --search "$file" | sed 's/: .*//; s/,//g')"
+  done
+  damaged=$(printf '%s\n' $damaged | sort -u | tr '\n' ' ')
+  [ -z "${damaged# }" ] || echo "provision: files are missing or changed of $damaged"
+fi
+
+if [ -n "$missing${damaged# }" ]; then
+  echo "provision: installing$missing $damaged"
   export DEBIAN_FRONTEND=noninteractive
   apt-get -q update
   # shellcheck disable=SC2086 # a list of names
-  apt-get -q -o Dpkg::Use-Pty=0 install -y --no-install-recommends $missing
+  apt-get -q -o Dpkg::Use-Pty=0 install -y --reinstall --no-install-recommends $missing $damaged
   apt-get clean
   rm -rf /var/lib/apt/lists/*
 fi

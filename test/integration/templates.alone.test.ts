@@ -14,9 +14,11 @@ import { waitForExit } from '../../src/engines/docker/containers/wait.ts';
 import { dockerImageEngine } from '../../src/engines/docker/image-engine.ts';
 import { checkPromises } from '../../src/images/check-promises.ts';
 import { type EnsureTemplateOptions, ensureTemplate } from '../../src/images/ensure-template.ts';
+import { ProvisionGate } from '../../src/images/gate.ts';
 import { readTemplate, templateNames, templatePlace } from '../../src/images/template.ts';
 import { silent } from '../../src/lib/progress.ts';
 import { runContainer, testEngine } from '../support/engine.ts';
+import { buildLayer } from '../support/image-layer.ts';
 import { madeUpHere } from '../support/made-up-template.ts';
 import { commandExists, requirement } from '../support/requires.ts';
 import { realClients, when } from '../support/selection.ts';
@@ -202,5 +204,26 @@ when(realClients).describe('the templates of the package', () => {
   it('[R1] the claude template has gcc, rg and claude', { timeout: 1_200_000 }, async () => {
     const made = await ensureTemplate('claude', { engine, progress: silent, consent: async () => true });
     expect(await exitCodeIn(made.id, 'which gcc rg && claude --version')).toBe(0);
+  });
+
+  it('[G10] one that lost a program of a package gets it back', { timeout: 600_000 }, async () => {
+    const made = await ensureTemplate('coding', { engine, progress: silent, consent: async () => true });
+    const lost = await buildLayer(test, made.reference, 'RUN rm /usr/bin/rg');
+    await engine.tag(lost, 'sallyport-coding', 'lost');
+    onTestFinished(() => engine.remove('sallyport-coding:lost'));
+    expect(await exitCodeIn(lost, 'rg --version')).not.toBe(0);
+    const facts = await engine.find('sallyport-coding:lost');
+    if (facts === undefined) throw new Error('the image is not there');
+    const warnings: string[] = [];
+    const passed = new Set<string>();
+    const gate = new ProvisionGate({
+      engine,
+      passed,
+      report: (message) => warnings.push(message),
+      labels: labels(),
+    });
+    const repaired = await gate.pass(facts, 'sallyport-coding:lost', { progress: silent });
+    expect(warnings).toEqual([expect.stringContaining('provisioned again')]);
+    expect(await exitCodeIn(repaired, 'rg --version')).toBe(0);
   });
 });
