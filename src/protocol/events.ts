@@ -48,8 +48,10 @@ export const eventSchema = z.discriminatedUnion('type', [
   /** Something worth knowing that changed no state: an option that weakens, a probe that healed, a notice of porter. */
   z.strictObject({ ...base, type: z.literal('sandbox.note'), code: z.string(), message: z.string() }),
   z.strictObject({ ...base, ...service, type: z.literal('service.ready') }),
-  /** It did not become healthy, or it ended later. */
+  /** Its first attempt: it did not become healthy. */
   z.strictObject({ ...base, ...service, type: z.literal('service.failed'), reason: z.string() }),
+  /** It was ready, and runs no longer. */
+  z.strictObject({ ...base, ...service, type: z.literal('service.ended'), reason: z.string() }),
   z.strictObject({
     ...base,
     ...port,

@@ -151,8 +151,8 @@ export class BoxKeeper {
       return;
     }
     await services.provideContainers(() => {});
-    await services.startRequired();
     services.startOptional();
+    await services.startRequired();
     await this.connect();
     const porter = this.#link?.current;
     if (porter !== undefined) await services.welcome(porter);

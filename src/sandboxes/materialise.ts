@@ -108,8 +108,8 @@ async function make(
   signal.throwIfAborted();
   checkpoint('create.recorded');
   if (cleanUp === undefined) {
-    await services.startRequired();
     services.startOptional();
+    await services.startRequired();
   }
   await work.beforeStart;
   const link = await startMade(world, work, saga);
@@ -163,8 +163,8 @@ export async function startBox(
   await services.provideNetwork(new Saga());
   if (work.record().cleanUp !== undefined) return await startMade(world, work, new Saga());
   await services.provideContainers(work.tell);
-  await services.startRequired();
   services.startOptional();
+  await services.startRequired();
   const link = await startMade(world, work, new Saga());
   try {
     await services.welcome(await link.porter());

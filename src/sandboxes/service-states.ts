@@ -42,16 +42,15 @@ export class ServiceStates {
     await this.look(service);
   }
 
+  /** It did not become ready. */
   failed(service: WantedService, reason: string): void {
+    this.#over('service.failed', service, reason);
+  }
+
+  #over(type: 'service.failed' | 'service.ended', service: WantedService, reason: string): void {
     this.note(service, { state: 'FAILED', reason });
     const { name, required } = service;
-    this.#tell({
-      type: 'service.failed',
-      sandbox_id: this.#keeper.record.id,
-      service: name,
-      required,
-      reason,
-    });
+    this.#tell({ type, sandbox_id: this.#keeper.record.id, service: name, required, reason });
   }
 
   /** Whether one that was ready still runs. */
@@ -66,7 +65,7 @@ export class ServiceStates {
         : state.oomKilled
           ? 'it ran out of memory'
           : `it ended with ${state.exitCode}`;
-    this.failed(service, `service ${service.name} is gone: ${how}`);
+    this.#over('service.ended', service, `service ${service.name} is gone: ${how}`);
   }
 
   #tell(event: EventDraft): void {

@@ -165,6 +165,31 @@ describe.runIf(usable)('a sandbox with a database and a cache', () => {
   });
 });
 
+describe.runIf(usable)('a service that is', () => {
+  test('[A8] required starts when the one before it is healthy', async () => {
+    const box = await openSandboxes();
+    const late = redis({ command: ['sh', '-c', 'sleep 1; exec "$@"', 'sh', ...redisCommand] });
+    const asksOnce = 'redis-cli -h cache ping | grep -q PONG || exit 3; exec sleep 1000';
+    const after = plain('after', asksOnce, { image });
+    const sandbox = await box.make({ spec: { image, required_services: [late, after] } });
+    expect(sandbox.view().services.map(({ state }) => state)).toEqual(['READY', 'READY']);
+    await sandbox.remove({ force: true });
+    await expectNothingLeft(box);
+  });
+
+  test('[A8] optional starts beside the required ones, which may depend on it', async () => {
+    const box = await openSandboxes();
+    const asks = { test: 'redis-cli -h cache ping | grep -q PONG', interval: '100ms', retries: 600 } as const;
+    const needsCache = plain('late', 'exec sleep 1000', { image, healthcheck: asks });
+    const sandbox = await box.make({
+      spec: { image, required_services: [needsCache], optional_services: [redis()] },
+    });
+    expect(sandbox.state).toBe('READY');
+    await sandbox.remove({ force: true });
+    await expectNothingLeft(box);
+  });
+});
+
 describe('a service that fails', () => {
   const make = async (box: TestSandboxes, spec: SpecInput) => await box.make({ spec });
 
@@ -229,7 +254,8 @@ describe('a service that fails', () => {
     ]);
     const good = sandbox.view().services.find(({ name }) => name === 'good');
     await killContainer(testEngine().connection, good?.container_id ?? '', 'KILL');
-    await eventsUntil(box, of('good', 'service.failed'));
+    const events = await eventsUntil(box, of('good', 'service.ended'));
+    expect(events.filter(of('good', 'service.failed'))).toEqual([]);
     expect(sandbox.view().services).toMatchObject([
       { name: 'bad', state: 'FAILED', reason: expect.stringContaining('its check failed once') },
       { name: 'good', state: 'FAILED', reason: expect.stringContaining('it ended with 137') },

@@ -67,6 +67,8 @@ function wordsOf(event: SallyEvent): string {
       return `service ${event.service} is ready`;
     case 'service.failed':
       return `service ${event.service} failed: ${event.reason}`;
+    case 'service.ended':
+      return `service ${event.service} ended: ${event.reason}`;
     case 'port.published':
       return `port ${event.box} is published at ${event.host}`;
     case 'port.unpublished':
