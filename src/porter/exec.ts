@@ -378,7 +378,8 @@ export function encodeExec(request: ExecRequest): Buffer {
     .u16(request.pty?.rows ?? 0)
     .u16(request.pty?.columns ?? 0)
     .u64(BigInt(Math.ceil(request.deadlineMs ?? 0)))
-    .u32(Math.ceil(request.graceMs ?? 0))
+    // 0 would be porter's own default.
+    .u32(request.graceMs === undefined ? 0 : Math.max(1, Math.ceil(request.graceMs)))
     .u64(BigInt(request.memoryLimitBytes ?? 0))
     .u32(given.length);
   for (const [resource, value] of given) writer.u32(resource).u64(BigInt(value));

@@ -205,6 +205,16 @@ describe('[G5] a deadline', () => {
     expect(descendants(child.child.pid ?? 0)).toEqual([]);
   });
 
+  it("kills at once without a grace, and does not take porter's own", async () => {
+    const porter = await connectPorter();
+    const script = 'trap "" TERM; while :; do sleep 0.01; done';
+    const started = performance.now();
+    const result = await runIn(porter, ['bash', '-c', script], { deadlineMs: 100, graceMs: 0 });
+    expect(result).toMatchObject({ timedOut: true, signal: 9 });
+    // Of its own porter has 5 s.
+    expect(performance.now() - started).toBeLessThan(4500);
+  });
+
   it('does not end what exits in time', async () => {
     const porter = await connectPorter();
     expect(await runIn(porter, ['true'], { deadlineMs: 10_000 })).toMatchObject({
