@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Discovery, FoundEngine } from '../engines/docker/discover.ts';
 import { EngineConnection } from '../engines/docker/wire/connection.ts';
 import { openTransport } from '../engines/docker/wire/transport.ts';
-import { type StartRequest, startInstalled } from './start-installed.ts';
+import { defaultStartTiming, type StartRequest, startInstalled } from './start-installed.ts';
 import type { StartWay } from './start-ways.ts';
 
 const endpoint = { kind: 'unix', path: '/nowhere/docker.sock' } as const;
@@ -40,6 +40,10 @@ function request(more: Partial<StartRequest>): StartRequest {
 }
 
 describe('startInstalled', () => {
+  it('[C3] looks every 2 s for up to 45 s, unless it is told otherwise', () => {
+    expect(defaultStartTiming).toEqual({ pollMs: 2000, waitMs: 45_000 });
+  });
+
   it('[C3] looks again and again until the started engine answers, and reports each look', async () => {
     const messages: string[] = [];
     const result = await startInstalled(

@@ -173,6 +173,16 @@ describe('a sandbox', () => {
     expect(stdout.data.length).toBeLessThan(300_000);
   });
 
+  test('[G5] leaves nothing out of 256 KiB of output', async () => {
+    const { make } = await openSandboxes();
+    const line = (bytes: number) => ['sh', '-c', `head -c ${bytes} /dev/zero | tr "\\0" x`];
+    const box = await make();
+    const whole = await runInSandbox(box, line(256 * 1024));
+    expect(whole.stdout).toMatchObject({ truncated: false, data: 'x'.repeat(256 * 1024) });
+    const cut = await runInSandbox(box, line(256 * 1024 + 1));
+    expect(cut.stdout).toMatchObject({ truncated: true, total_bytes: 256 * 1024 + 1 });
+  });
+
   test('[G7] stops, starts again with what it had, and is removed once and for all', async () => {
     const { make } = await openSandboxes();
     const box = await make();
