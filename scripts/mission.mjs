@@ -6,13 +6,13 @@
  * Results are in `.cache/test-results.json`, or one file per lane in `.cache/test-results/`; all of them count together.
  */
 
-import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { mergeRuns, missionLines, missionReport } from './mission-report.mjs';
 import { missingTests, readDocuments, sentenceStates } from './requirements/documents.mjs';
-import { sentenceLines, sentenceReport } from './requirements/report.mjs';
+import { sentenceLines, sentenceReport, sentenceSummary } from './requirements/report.mjs';
 import { root } from './steps.mjs';
+import { testSources } from './test-sources.mjs';
 
 const cache = join(root, '.cache');
 const lanes = join(cache, 'test-results');
@@ -30,17 +30,8 @@ if (reports.length === 0) {
   process.exit(1);
 }
 
-/** Also those that are not checked in yet. */
-const listed = execFileSync(
-  'git',
-  ['ls-files', '-z', '--cached', '--others', '--exclude-standard', '--', '*.test.ts'],
-  { cwd: root, encoding: 'utf8' },
-);
-const sources = [...new Set(listed.split('\0'))]
-  .filter((file) => file !== '' && existsSync(join(root, file)))
-  .map((file) => ({ file, text: readFileSync(join(root, file), 'utf8') }));
-
 const runs = reports.map((path) => JSON.parse(readFileSync(path, 'utf8')));
+const sources = testSources();
 const ran = mergeRuns(runs, sources);
 const documents = readDocuments();
 const report = missionReport({ sources, ran });
@@ -48,6 +39,6 @@ const sentences = sentenceReport(sentenceStates(documents, ran), missingTests(do
 console.log(
   process.argv.includes('--json')
     ? JSON.stringify({ ...report, ok: report.ok && sentences.ok, sentences }, null, 2)
-    : [...sentenceLines(sentences), '', ...missionLines(report)].join('\n'),
+    : [...sentenceLines(sentences), '', ...missionLines(report), sentenceSummary(sentences)].join('\n'),
 );
 process.exitCode = report.ok && sentences.ok ? 0 : 1;

@@ -19,13 +19,17 @@ export function sentenceReport(states, missing) {
 
 const marks = { ok: 'ok     ', failed: 'FAIL   ', 'not run': 'not run', differs: 'differs', open: 'open   ' };
 
-/** The report for people. */
-export function sentenceLines({ sentences, missing, counts }) {
+/** Each sentence with its state, then named tests that do not exist. */
+export function sentenceLines({ sentences, missing }) {
   return [
     ...sentences.map(
       ({ place, state, ids, says }) => `  ${marks[state]} ${place} [${ids.join(' ')}] ${says}`,
     ),
     ...missing.map(({ place, file, title }) => `  FAIL    ${place}: no test "${title}" in ${file}`),
-    `sentences: ${counts.ok} ok, ${counts.failed} failed, ${counts.notRun} not run, ${counts.differ} differ, ${counts.open} open; ${missing.length} named tests do not exist`,
   ];
+}
+
+export function sentenceSummary({ counts, missing }) {
+  const { ok, failed, notRun, differ, open } = counts;
+  return `sentences: ${ok} ok, ${failed} failed, ${notRun} not run, ${differ} differ, ${open} open; ${missing.length} named tests do not exist`;
 }
