@@ -62,11 +62,17 @@ const isLinkOfOtherWork = /^(veth|br-|sally[0-9a-f]{8}$)/;
 const isRuleOfOtherWork = / -[io] br-[0-9a-f]{12}\b/;
 const isNetworkOfOtherWork = /^(netns|cni)-/;
 
-/** So do mounts of engines, of sessions of users, of tests, and of systems that are made from packages. */
+/** So do mounts of engines, of sessions of users, of tests, of systems that are made from packages, and those that the kernel makes when somebody looks. */
 function isMountOfOtherWork(point) {
+  const byLooking = /^\/(sys\/kernel\/debug\/tracing|proc\/sys\/fs\/binfmt_misc)$/;
   const ofEngines = /^\/(run|var\/lib)\/(docker|containerd|containers|credentials|sallyport|user)(\/|$)/;
   const ofPackedSystem = /^\/(dev\/shm|tmp|var\/tmp)\/mmdebstrap\./;
-  return ofEngines.test(point) || ofPackedSystem.test(point) || point.startsWith(join(tmpdir(), 'sally'));
+  return (
+    byLooking.test(point) ||
+    ofEngines.test(point) ||
+    ofPackedSystem.test(point) ||
+    point.startsWith(join(tmpdir(), 'sally'))
+  );
 }
 
 function namedNetworks() {

@@ -81,6 +81,12 @@ when(asRoot, hasTools).describe('[N1] a thing that a fresh machine leaves', () =
     expect(leftBy(mount, own)).toEqual([`mounts: + ${other}`]);
   });
 
+  it('is no mount that the kernel makes when somebody looks there', () => {
+    const debug = '/sys/kernel/debug';
+    const mount = `mount -t tmpfs left ${debug}; mkdir ${debug}/tracing; mount -t tmpfs left ${debug}/tracing`;
+    expect(leftBy(mount)).toEqual([`mounts: + ${debug}`]);
+  });
+
   it('is reported when it is a network with a name', () => {
     const named = 'mount -t tmpfs left /run; mkdir /run/netns; touch /run/netns/left';
     expect(leftBy(named)).toContain('namespaces: + left');
