@@ -30,6 +30,7 @@ export {
 } from './images.ts';
 export type { InjectedFile, Injection, InjectOptions } from './inject-files.ts';
 export { CommandFailedError, type ExecInfo, type ExecOutcome } from './outcome.ts';
+export { type PruneOptions, type PruneResult, prune } from './prune.ts';
 export {
   type Connection,
   type CreateOptions,
