@@ -38,6 +38,7 @@ const mayImport = {
     'porter/tree-records',
     'porter/tree-stream',
     'policy/protected-names',
+    'policy/forbidden-places',
     'guard',
     'agents/git',
     // Sandboxes of other engines are found without starting their daemons.

@@ -79,7 +79,8 @@ is streamed, so its size costs no memory and no second copy on the host's disk.
 
 - Permissions and times are kept, set-user-id bits are not. Names of one file (hard links) stay one file within a copy.
 - A link that stays inside keeps its text; an absolute one that leads inside becomes relative. One that leads out is refused, with its name and
-  target. Links are never followed. A link that leads nowhere or in a circle is copied as it is.
+  target, also if nothing is there; so is one that leads to what you may not read. Links are never followed. A link inside that leads nowhere or in
+  a circle is copied as it is ([decision 0029](decisions/0029-links-that-lead-nowhere.md)).
 - Sockets, pipes and devices are refused.
 - A file that changes while it is copied ends the create with \`copy_changed\`.
 - Files whose holes are larger than 16 GiB together end the create with \`copy_too_large\`, which names the file. The same holds for a copied workspace and for \`sally cp\`.

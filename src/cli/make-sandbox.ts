@@ -5,6 +5,7 @@
 
 import { lstatSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { dockerfileName } from '../protocol/dockerfile-name.ts';
 import { isSallyportError } from '../protocol/errors.ts';
 import type { CreateInput } from '../protocol/requests.ts';
 import type { SandboxView } from '../protocol/views.ts';
@@ -94,7 +95,7 @@ async function withChosenEngine<T>(context: CliContext, work: () => Promise<T>):
 }
 
 export function hasDockerfile(folder: string): boolean {
-  return lstatSync(join(folder, 'Dockerfile.sallyport'), { throwIfNoEntry: false }) !== undefined;
+  return lstatSync(join(folder, dockerfileName), { throwIfNoEntry: false }) !== undefined;
 }
 
 /** A workspace with a Dockerfile of ours: what it asks for is approved before anything is made. */

@@ -312,8 +312,9 @@ export const specFields: readonly SpecField[] = [
     field: 'envs',
     meaning:
       'Variables for every command inside: at most 1000, 512 KiB together. Names that begin with SALLYPORT_ are refused. All others, ' +
-      'also PATH and LD_PRELOAD, are your own affair: they change only what is inside.',
-    absent: "the image's own variables, and nothing of the host",
+      'also PATH and LD_PRELOAD, are your own affair: they change only what is inside. HOST_UID and HOST_GID are set to the numbers of the user ' +
+      'who runs the daemon, unless named here; the strict profile has neither.',
+    absent: "the image's own variables, HOST_UID and HOST_GID, and nothing of the host's environment",
     empty: 'none, also not those of weaker sources',
     example: '{ CI: "1" }',
     approval: 'never',

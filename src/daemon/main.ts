@@ -6,8 +6,9 @@
 
 import { closeSync, readFileSync, writeSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { knownAgents } from '../agents/find-agent.ts';
 import { CloneFolders } from '../agents/git/clone-folders.ts';
 import { gitEnvironment } from '../agents/git/config.ts';
 import { boxBody } from '../engines/docker/box-body.ts';
@@ -173,6 +174,7 @@ async function construct(config: DaemonConfig, home: EngineHome, log: Logger, st
   const setup = readSetupEnvironment();
   const { socket } = privateEnginePaths(setup);
   const environment = readEngineEnvironment();
+  const guardEnvironment = readGuardEnvironment();
   const store = await openStore(stateDir, {
     auditDir: shared,
     onBroken: (broken) => log.error('a record could not be read and was moved aside', { ...broken }),
@@ -233,6 +235,7 @@ async function construct(config: DaemonConfig, home: EngineHome, log: Logger, st
     {
       host: { uid, gid: process.getgid?.() ?? uid, platform: process.platform },
       home: homedir(),
+      definedAgents: () => knownAgents({ userFolder: dirname(guardEnvironment.userFile) }),
       places: {
         platform: process.platform,
         homes: [homedir(), environment.home],
@@ -265,7 +268,7 @@ async function construct(config: DaemonConfig, home: EngineHome, log: Logger, st
       now: () => Date.now(),
     }),
     guard: guardSurface({
-      environment: readGuardEnvironment(),
+      environment: guardEnvironment,
       approverToken: await provideToken(join(shared, 'approver-token')),
       tell: (event) => void store.events.append(event),
       record: (entry) => store.record(entry),

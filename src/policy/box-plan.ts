@@ -55,6 +55,8 @@ export interface BoxPlan {
   readonly profile: ProfileName;
   readonly limits: BoxLimits;
   readonly user: DecidedUser['user'];
+  /** The host's user, whom programs inside are told. Absent: the strict profile, or a record of an older version. */
+  readonly hostUser?: BoxUser;
   /** Its uid is taken from the pool as long as the sandbox exists. */
   readonly usesPool: boolean;
   readonly userMapping?: 'keep-id';
@@ -178,6 +180,8 @@ export function planBox(spec: Spec, facts: PlanFacts): BoxPlan {
     'gitDir' in facts.worktree
       ? { worktreeDir: facts.worktree.gitDir }
       : {}),
+    // The strict profile is a closed table: what it does not name is not inside.
+    ...(profileName === 'strict' ? {} : { hostUser: { uid: facts.host.uid, gid: facts.host.gid } }),
     ...(decided.mapping === undefined ? {} : { userMapping: decided.mapping }),
     ...(sharesQuotas(quotas, decided, facts) ? { sharesQuotas: true } : {}),
     ...(lender === undefined ? {} : { lender }),

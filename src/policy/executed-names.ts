@@ -3,6 +3,7 @@
  * `sally apply` and docs/protected-names.md are made from it. Pure data.
  */
 
+import { dockerfileName } from '../protocol/dockerfile-name.ts';
 import { programNames } from './program-paths.ts';
 
 export interface ExecutedName {
@@ -37,7 +38,7 @@ export const executedNames: readonly ExecutedName[] = [
   ...held('Codex', begins, ['.codex']),
   ...held('Cursor', begins, ['.cursor']),
   ...held('Gemini CLI', begins, ['.gemini']),
-  ...held('`sally`', 'the next sandbox of the folder is created', ['sallyport.yaml', 'Dockerfile.sallyport']),
+  ...held('`sally`', 'the next sandbox of the folder is created', ['sallyport.yaml', dockerfileName]),
   ...scanned('dev container tools', opened, ['.devcontainer.json']),
   ...scanned('opencode', begins, ['opencode.json', 'opencode.jsonc', '.opencode']),
   ...scanned('Windsurf', opened, ['.windsurf']),

@@ -113,7 +113,10 @@ export const pruneBody = z.strictObject({
   dry_run: z.boolean().default(false),
   /** What was stopped so long ago goes as well; absent: after 15 days. */
   older_than_ms: z.number().int().min(1).optional(),
+  /** Only sandboxes of this agent; absent: all, and networks, volumes and images that are left over. */
+  agent: z.string().min(1).max(100).optional(),
 });
+export type PruneInput = z.input<typeof pruneBody>;
 
 export const shutdownBody = z.strictObject({
   /** Sandboxes go on running; else they are stopped. */

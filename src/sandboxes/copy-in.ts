@@ -4,6 +4,7 @@
  */
 
 import { readlink, realpath } from 'node:fs/promises';
+import { posix } from 'node:path';
 import type { HostEntry, LoadedEntry } from '../lib/host-tree.ts';
 import { linkText, relativeLink } from '../policy/copy-links.ts';
 import type { PlannedCopy } from '../policy/copy-sources.ts';
@@ -19,6 +20,7 @@ import {
   readable,
   withSingleFile,
 } from './copy-tree.ts';
+import { LinkTargets } from './link-target.ts';
 import type { Tell } from './world.ts';
 
 const progressEvery = 1000;
@@ -29,13 +31,21 @@ export async function requireCopyable({ source, kind, excludes, isWorkspace }: P
   const tree = new CopyTree(source, excludes);
   const top = await tree.top();
   // In a workspace links stay as they are, and what cannot be copied is left out with an event.
-  if (!isWorkspace) await requireAll(source, tree, top);
+  if (isWorkspace) return;
+  await requireAll({ root: source, tree, targets: new LinkTargets(bytes(Buffer.from(source))) }, top);
 }
 
-async function requireAll(root: string, tree: CopyTree, { entries, rules }: Listing): Promise<void> {
+interface JudgedTree {
+  readonly root: string;
+  readonly tree: CopyTree;
+  readonly targets: LinkTargets;
+}
+
+async function requireAll(judged: JudgedTree, { entries, rules }: Listing): Promise<void> {
+  const { root, tree } = judged;
   for (const { path, entry, onlyBelow } of entries) {
-    if (entry.isDirectory()) await requireAll(root, tree, await tree.below(path, rules));
-    else if (entry.isSymbolicLink() && !onlyBelow) await insideLink(root, path, await targetOf(tree, path));
+    if (entry.isDirectory()) await requireAll(judged, await tree.below(path, rules));
+    else if (entry.isSymbolicLink() && !onlyBelow) await requireLink(judged, path);
     else if (!entry.isFile() && !onlyBelow && isKnown(entry)) throw special(root, path);
   }
 }
@@ -45,6 +55,14 @@ type Kinds = Record<'isFIFO' | 'isSocket' | 'isBlockDevice' | 'isCharacterDevice
 /** Some file systems do not say it in a listing. Then it is found out when it is copied. */
 const isKnown = (entry: Kinds): boolean =>
   entry.isFIFO() || entry.isSocket() || entry.isBlockDevice() || entry.isCharacterDevice();
+
+/** One that names nothing is kept: it names nothing outside either. One that names what the user may not read is refused. */
+async function requireLink({ root, tree, targets }: JudgedTree, path: Buffer): Promise<void> {
+  const target = await targetOf(tree, path);
+  const text = bytes(await insideLink(root, path, target));
+  const reached = posix.resolve(bytes(Buffer.from(root)), posix.dirname(bytes(path)), text);
+  if ((await targets.look(reached)) === 'unreadable') throw unreadableLink(root, path, target);
+}
 
 async function targetOf(tree: CopyTree, path: Buffer): Promise<Buffer> {
   try {
@@ -155,14 +173,37 @@ async function insideLink(root: string, path: Buffer, target: Buffer): Promise<B
   );
 }
 
+function unreadableLink(root: string, path: Buffer, target: Buffer): SallyportError {
+  const shown = { link: path.toString('utf8'), target: target.toString('utf8') };
+  return new SallyportError(
+    'refused_by_policy',
+    `copies: the link ${shown.link} in ${root} leads to ${shown.target}, which cannot be read`,
+    {
+      details: { field: 'copies', path: shown.link, target: shown.target, rule: 'unreadable-link' },
+      advice: 'Make what it leads to readable for you, or leave the link out with `exclude_patterns`.',
+    },
+  );
+}
+
 /** An absolute link may name the tree by another way, through a link above it. */
 async function byRealPath(root: string, path: Buffer, target: Buffer): Promise<string | undefined> {
   if (target[0] !== 0x2f) return undefined;
-  try {
-    const real = bytes(await realpath(target, { encoding: 'buffer' }));
-    return isWithin(real, root) ? relativeLink(root, bytes(path), real) : undefined;
-  } catch {
-    return undefined;
+  const real = await realAsFarAsThere(bytes(target));
+  return real !== undefined && isWithin(real, root) ? relativeLink(root, bytes(path), real) : undefined;
+}
+
+/** With all links followed; what is not there has none. Undefined: it cannot be known. */
+async function realAsFarAsThere(path: string): Promise<string | undefined> {
+  for (let at = path, rest = ''; ; rest = `/${posix.basename(at)}${rest}`, at = posix.dirname(at)) {
+    // The folder that `..` leaves is not there, so which folder is meant is not known.
+    if (rest.split('/').includes('..')) return undefined;
+    try {
+      const real = bytes(await realpath(Buffer.from(at, 'latin1'), { encoding: 'buffer' }));
+      return posix.normalize(`${real}${rest}`);
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if ((code !== 'ENOENT' && code !== 'ENOTDIR') || at === '/') return undefined;
+    }
   }
 }
 

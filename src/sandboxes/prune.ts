@@ -6,6 +6,7 @@
 import { isSallyportError } from '../protocol/errors.ts';
 import { label } from '../protocol/labels.ts';
 import type { KnownVolume } from './ports.ts';
+import { agentOf } from './prune-agent.ts';
 import { pruneReason, retentionReason } from './retention.ts';
 import type { Sandbox } from './sandbox.ts';
 import type { SandboxWorld } from './world.ts';
@@ -19,6 +20,8 @@ export interface PruneOptions {
   readonly dryRun: boolean;
   /** Sandboxes that were stopped so long ago go as well. Absent: the usual retention. */
   readonly olderThanMs?: number;
+  /** Only sandboxes of this agent. Absent: all, and what lost its sandbox. */
+  readonly agent?: string;
 }
 
 export interface PrunedThing {
@@ -45,10 +48,13 @@ export async function pruneAll(
   const nowMs = Date.parse(world.now());
   const gone: PrunedThing[] = [];
   for (const sandbox of sandboxes) {
+    if (options.agent !== undefined && agentOf(sandbox.record.spec) !== options.agent) continue;
     const why =
       (await pruneReason(sandbox.record)) ?? retentionReason(sandbox.record, nowMs, options.olderThanMs);
     if (why !== undefined) gone.push(await pruneSandbox(world, sandbox, why, options));
   }
+  // What lost its sandbox no longer says which agent that was for.
+  if (options.agent !== undefined) return gone;
   return [...gone, ...(await pruneOrphans(world, isKnown, nowMs, options))];
 }
 

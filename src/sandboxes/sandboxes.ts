@@ -26,6 +26,7 @@ import { requireShadowsFit } from './make-shadows.ts';
 import { boxOf, homeOf } from './materialise.ts';
 import type { BoxHome, EngineFacts, EventLog, KnownBox } from './ports.ts';
 import { type PrunedThing, type PruneOptions, pruneAll } from './prune.ts';
+import { requireKnownAgent } from './prune-agent.ts';
 import type { SandboxRecord } from './records.ts';
 import { retentionCheckMs, retentionReason } from './retention.ts';
 import { Sandbox } from './sandbox.ts';
@@ -40,6 +41,8 @@ export interface SandboxesOptions {
   readonly places: HostPlaces;
   /** The user's, where the folders of built-in tools are. */
   readonly home: string;
+  /** Names of the agents that have a definition now. */
+  readonly definedAgents: () => readonly string[];
   /** Intervals of the disk watch; absent: the usual ones. */
   readonly diskTimes?: DiskTimes;
 }
@@ -238,6 +241,10 @@ export class Sandboxes {
   }
 
   async prune(options: PruneOptions): Promise<readonly PrunedThing[]> {
+    if (options.agent !== undefined) {
+      const specs = this.list().map(({ record }) => record.spec);
+      requireKnownAgent(options.agent, specs, this.#options.definedAgents());
+    }
     const isKnown = (id: string): boolean => this.list().some((sandbox) => sandbox.id === id);
     const sandboxes = this.list().filter(({ isElsewhere }) => !isElsewhere);
     return await pruneAll(this.#world, { sandboxes, isKnown }, options);

@@ -4,6 +4,7 @@ import { checkCommand, serviceCapabilities, serviceLimits, type WantedService } 
 import type { ServiceRequest } from '../protocol/box.ts';
 import { label, ownedLabels } from '../protocol/labels.ts';
 import { diskNote } from './disk-note.ts';
+import { hostUserEnvironment } from './exec-environment.ts';
 import type { SandboxRecord } from './records.ts';
 import { type HealthSubject, type HealthTimes, usualHealthTimes } from './service-health.ts';
 import type { SandboxWorld, Tell } from './world.ts';
@@ -44,7 +45,7 @@ export function serviceRequest(
     name: `${containerName}-${service.name}`,
     image: made.image,
     network: { name: containerName, alias: service.name },
-    env: service.envs ?? {},
+    env: { ...hostUserEnvironment(plan), ...service.envs },
     capabilities: made.capabilities,
     limits: serviceLimits(service, plan.limits.diskBytes),
     labels: ownedLabels('service', {

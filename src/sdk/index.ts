@@ -29,7 +29,9 @@ export {
   type PrunedImage,
 } from './images.ts';
 export type { InjectedFile, Injection, InjectOptions } from './inject-files.ts';
+export { dockerfileName, type ForbiddenMountSource, forbiddenMountSources } from './known-names.ts';
 export { CommandFailedError, type ExecInfo, type ExecOutcome } from './outcome.ts';
+export { type PruneOptions, type PruneResult, prune } from './prune.ts';
 export {
   type Connection,
   type CreateOptions,

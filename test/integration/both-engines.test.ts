@@ -47,6 +47,29 @@ describe.each(engines)('on %s', (on) => {
     expect(reports).toEqual([]);
   });
 
+  test('[A11] a command is told the uid and gid of the host, unless the sandbox or the call names others', async () => {
+    const { make } = await openSandboxes({ on });
+    const argv = ['sh', '-c', 'echo $HOST_UID:$HOST_GID'];
+    const host = `${process.getuid?.()}:${process.getgid?.()}\n`;
+    expect((await runInSandbox(await make(), argv)).stdout.data).toBe(host);
+    const named = await make({ spec: { envs: { HOST_UID: '7' } } });
+    expect((await runInSandbox(named, argv)).stdout.data).toBe(`7:${process.getgid?.()}\n`);
+    const called = await runInSandbox(named, argv, { envs: { HOST_UID: '8', HOST_GID: '' } });
+    expect(called.stdout.data).toBe('8:\n');
+    await named.stop(1000);
+    await named.start();
+    expect((await runInSandbox(named, argv)).stdout.data).toBe(`7:${process.getgid?.()}\n`);
+  });
+
+  // bubblewrap of an ordinary user has no control groups, so it cannot hold the strict profile.
+  when(canPause).test('[A11][C5] the strict profile is told no number of the host', async () => {
+    const { make } = await openSandboxes({ on });
+    const box = await make({ spec: { profile: 'strict' } });
+    const { stdout } = await runInSandbox(box, ['env']);
+    expect(stdout.data).toContain('HOME=/tmp');
+    expect(stdout.data).not.toContain('HOST_');
+  });
+
   test('[C2] what is in force is as it was asked for, read from inside', async () => {
     const { make } = await openSandboxes({ on });
     const { ok, checks } = await (await make({ spec: { egress: {} } })).verify();

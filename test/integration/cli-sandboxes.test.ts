@@ -182,6 +182,30 @@ describe('sally rm, prune, reset', () => {
     expect((await sally(['inspect', name])).code).toBe(1);
   });
 
+  it('[R5] prunes sandboxes of one agent alone, and refuses an agent that nobody knows', async () => {
+    const gone = await newFolder();
+    const mine = await makeBox(['--label', 'sallyport.agent=mine', '--workspace', gone]);
+    const other = await makeBox(['--label', 'sallyport.agent=other', '--workspace', gone, '--name', 'other']);
+    const { rm } = await import('node:fs/promises');
+    await rm(gone, { recursive: true });
+    const unknown = await sally(['prune', '--agent', 'mien', '--json']);
+    expect(unknown.code).not.toBe(0);
+    expect(JSON.parse(unknown.stdout).error).toMatchObject({
+      code: 'agent_unknown',
+      message: 'there is no agent "mien"; did you mean mine?',
+      details: { known: expect.arrayContaining(['claude', 'mine', 'other']) },
+    });
+    const rows = async (more: readonly string[]) =>
+      JSON.parse((await sally(['prune', '--agent', 'mine', '--json', ...more])).stdout).things;
+    expect(await rows(['--dry-run'])).toMatchObject([
+      { kind: 'sandbox', name: mine, outcome: 'would_be_removed' },
+    ]);
+    expect((await sally(['inspect', mine])).code).toBe(0);
+    expect(await rows([])).toMatchObject([{ kind: 'sandbox', name: mine, outcome: 'removed' }]);
+    expect((await sally(['inspect', mine])).code).toBe(1);
+    expect((await sally(['inspect', other])).code).toBe(0);
+  });
+
   it('resets only when it was told so', async () => {
     const name = await makeBox();
     const refused = await sally(['reset']);

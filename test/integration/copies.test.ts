@@ -42,6 +42,7 @@ describe('copies', () => {
     await symlink(join(source, 'sub/data'), join(source, 'sub/absolute'));
     await symlink('loop', join(source, 'loop'));
     await symlink('nowhere', join(source, 'dangling'));
+    await symlink(join(source, 'none/here'), join(source, 'sub/dangling'));
     await writeFile(Buffer.concat([Buffer.from(`${source}/`), Buffer.from([0xff, 0x2e, 0xfe])]), 'bytes');
     const box = await make({
       spec: {
@@ -54,11 +55,11 @@ describe('copies', () => {
     });
     const inside = await say(
       box,
-      `cd /data/in && ./run.sh && readlink relative sub/absolute loop dangling && cat sub/absolute &&
+      `cd /data/in && ./run.sh && readlink relative sub/absolute loop dangling sub/dangling && cat sub/absolute &&
        echo changed >> sub/same && cat sub/data && stat -c '%U %a' . run.sh sub/data && ls | od -An -c | tr -d ' \\n'`,
     );
     expect(inside).toBe(
-      'ran\nsub/data\ndata\nloop\nnowhere\noneonechanged\nsally 755\nsally 755\nsally 644\n' +
+      'ran\nsub/data\ndata\nloop\nnowhere\n../none/here\noneonechanged\nsally 755\nsally 755\nsally 644\n' +
         'dangling\\nloop\\nrelative\\nrun.sh\\nsub\\n377.376\\n',
     );
     expect(await say(box, `${bin}/run; stat -c %U ${bin}/run`)).toBe('ran\nsally\n');
@@ -197,6 +198,12 @@ describe('what copies refuse', () => {
       advice: expect.stringContaining('exclude_patterns'),
     });
     await rm(join(source, 'deep/link'));
+    // Also one that names nothing today.
+    await symlink('/nowhere/at/all', join(source, 'deep/dangling'));
+    expect(await refusal({ copies })).toMatchObject({
+      details: { path: 'deep/dangling', target: '/nowhere/at/all', rule: 'external-link' },
+    });
+    await rm(join(source, 'deep/dangling'));
     execFileSync('mkfifo', [join(source, 'deep/pipe')]);
     expect(await refusal({ copies })).toMatchObject({ details: { path: 'deep/pipe', rule: 'special-file' } });
     await rm(join(source, 'deep/pipe'));

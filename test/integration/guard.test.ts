@@ -96,6 +96,7 @@ describe('sally guard', () => {
     const isStrict = onDocker || process.getuid?.() === 0;
     if (isStrict) expect(result.stdout.split('\n').slice(0, 2)).toEqual(['65534', '/workspace']);
     else expect(result.reason).toContain('standard profile');
+    expect(result.stdout.includes('HOST_UID=')).toBe(!isStrict);
     expect(result.stdout).not.toContain('do-not-pass');
     const { stdout } = await sally(['audit', '--type', 'exec', '--since', '10m', '--json'], { env: env() });
     expect(stdout).toContain('guard: unknown: frobnicate');

@@ -12,8 +12,10 @@ import { findVolume } from '../../src/engines/docker/volumes/inspect.ts';
 import { removeVolume } from '../../src/engines/docker/volumes/remove.ts';
 import { label, type OwnedKind, ownedLabels } from '../../src/protocol/labels.ts';
 import type { PruneView } from '../../src/protocol/views.ts';
+import { prune as pruneBySdk } from '../../src/sdk/prune.ts';
+import { Sandbox } from '../../src/sdk/sandbox.ts';
 import { daemonHome, type TestDaemon } from '../support/daemon-home.ts';
-import { makeSandbox } from '../support/daemon-world.ts';
+import { belongings, makeSandbox } from '../support/daemon-world.ts';
 import { testEngine } from '../support/engine.ts';
 
 /** Images are a cache that all daemons of an engine share, so what a neighbour makes may be among them. */
@@ -64,6 +66,75 @@ describe('[R5] prune', () => {
     expect(note).toMatch(/a\.txt.*sally rm --force changed/);
     expect(await changed.refresh()).toMatchObject({ state: 'READY' });
     await changed.remove({ force: true });
+  });
+
+  it('of one agent takes only sandboxes of that agent, and refuses an agent that nobody knows', async () => {
+    const home = await daemonHome();
+    const daemon = await home.start();
+    const { connection } = testEngine();
+    const gone = await mkdtemp(join(tmpdir(), 'sallyport-prune-'));
+    const workspace = { path: gone, mode: 'copy' as const };
+    const ofMine = { labels: { 'sallyport.agent': 'mine' }, workspace };
+    await makeSandbox(daemon, { name: 'by-label', ...ofMine });
+    const changed = await makeSandbox(daemon, { name: 'changed', ...ofMine });
+    await makeSandbox(daemon, { name: 'by-image', agent: 'mine', workspace });
+    await makeSandbox(daemon, { name: 'needed', labels: ofMine.labels });
+    await makeSandbox(daemon, { name: 'of-claude', labels: { 'sallyport.agent': 'claude' }, workspace });
+    await makeSandbox(daemon, { name: 'of-nobody', workspace });
+    await changed.files.write(`${changed.info.workdir}/new.txt`, 'new\n');
+    const orphan = `orphan-${home.owner.slice(0, 8)}`;
+    const labels = ownedLabels('sandbox' satisfies OwnedKind, {
+      [label.owner]: home.owner,
+      [label.id]: 'sb-gone',
+    });
+    await createVolume(connection, { name: orphan, labels });
+    onTestFinished(() => removeVolume(connection, orphan));
+    await rm(gone, { recursive: true });
+    const { client } = daemon;
+    for (const agent of ['min', 'Mine', 'toString'])
+      await expect(pruneBySdk({ agent }, { client })).rejects.toMatchObject({
+        code: 'agent_unknown',
+        details: { agent, known: expect.arrayContaining(['claude', 'codex', 'mine', 'opencode']) },
+      });
+    await expect(pruneBySdk({ agent: '' }, { client })).rejects.toMatchObject({ code: 'request_invalid' });
+    // Known by its definition, without a sandbox.
+    expect((await pruneBySdk({ agent: 'opencode' }, { client })).things).toEqual([]);
+    const rows = (outcome: string): readonly string[] => [
+      `sandbox by-image ${outcome}`,
+      `sandbox by-label ${outcome}`,
+      'sandbox changed kept',
+    ];
+    expect(short(await prune(daemon, { agent: 'mine', dry_run: true }))).toEqual(rows('would_be_removed'));
+    const done = await pruneBySdk({ agent: 'mine' }, { client });
+    expect(done.things.map(({ kind, name, outcome }) => `${kind} ${name} ${outcome}`).sort()).toEqual(
+      rows('removed'),
+    );
+    expect(done.freedBytes).toBeGreaterThanOrEqual(0);
+    expect((await Sandbox.list({ client })).map(({ name }) => name).sort()).toEqual([
+      'changed',
+      'needed',
+      'of-claude',
+      'of-nobody',
+    ]);
+    expect(await findVolume(connection, orphan)).toBeDefined();
+    await changed.remove({ force: true });
+  });
+
+  it('of one agent takes the services and the network of its sandboxes with them', async () => {
+    const home = await daemonHome();
+    const daemon = await home.start();
+    const gone = await mkdtemp(join(tmpdir(), 'sallyport-prune-'));
+    const workspace = { path: gone, mode: 'copy' as const };
+    const labels = { 'sallyport.agent': 'mine' };
+    const service = { name: 'db', image: testEngine().image, command: ['sleep', '1000'] };
+    const before = await belongings(home);
+    await makeSandbox(daemon, { labels, workspace, requiredServices: [service] });
+    const made = await belongings(home);
+    expect([made.services.length, made.networks.length]).toEqual([1, 1]);
+    await rm(gone, { recursive: true });
+    const { things } = await prune(daemon, { agent: 'mine' });
+    expect(things).toMatchObject([{ kind: 'sandbox', outcome: 'removed' }]);
+    expect(await belongings(home)).toEqual(before);
   });
 
   it('takes networks and volumes of its own whose sandbox is gone, and nothing of anybody else', async () => {

@@ -56,7 +56,7 @@ describe('sally run', () => {
       .split('\n')
       .map((line) => line.split('=')[0])
       .sort();
-    expect(names).toEqual(['HOME', 'LANG', 'PATH', 'USER']);
+    expect(names).toEqual(['HOME', 'HOST_GID', 'HOST_UID', 'LANG', 'PATH', 'USER']);
   });
 
   it('passes what --env names, and refuses to take a value from this shell', async () => {

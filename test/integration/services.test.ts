@@ -366,6 +366,17 @@ describe('services that cannot be', () => {
   });
 });
 
+test('[A11] a service is told the uid and gid of the host, and its own variables win', async () => {
+  const box = await openSandboxes();
+  const service = plain('db', 'exec sleep 1000', { envs: { HOST_GID: '7' } });
+  const sandbox = await box.make({ spec: { required_services: [service] } });
+  const id = sandbox.view().services[0]?.container_id ?? '';
+  const told = await box.world.services.check(id, ['sh', '-c', 'echo $HOST_UID:$HOST_GID'], {
+    timeoutMs: 10_000,
+  });
+  expect(told.output.trim()).toBe(`${process.getuid?.()}:7`);
+});
+
 describe('on the command line', () => {
   test('[A7] a project asks for services after approval, and what they print and how they are is shown', async () => {
     const folder = await newFolder('own');

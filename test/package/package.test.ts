@@ -148,12 +148,33 @@ describe.runIf(canBuildBoth)('the package', () => {
     expect(code.some((text) => text.includes('// src/sdk/'))).toBe(true);
   });
 
+  it('[O4][R5] tells programs its names and forbidden places without a daemon, and prunes', async () => {
+    const program = join(folder, 'names.mjs');
+    await writeFile(
+      program,
+      `import { dockerfileName, forbiddenMountSources, prune } from 'sallyport';
+      const ssh = forbiddenMountSources.find(({ path, inHome }) => inHome && path === '.ssh');
+      console.log(JSON.stringify([dockerfileName, ssh, Object.isFrozen(forbiddenMountSources), typeof prune]));`,
+    );
+    const env = { ...process.env, SALLYPORT_STATE_DIR: join(folder, 'no-daemon') };
+    const { stdout } = await execute(process.execPath, [program], { cwd: folder, env });
+    expect(JSON.parse(stdout)).toEqual([
+      'Dockerfile.sallyport',
+      { path: '.ssh', inHome: true, rule: 'credentials', refused: 'always' },
+      true,
+      'function',
+    ]);
+    expect(await readdir(folder)).not.toContain('no-daemon');
+  });
+
   it('has types that a strict program understands, and that refuse what is wrong', async () => {
-    const good = `import { Sandbox, type ExecOutcome } from 'sallyport';
+    const good = `import { forbiddenMountSources, prune, Sandbox, type ExecOutcome } from 'sallyport';
       await using box = await Sandbox.create({ limits: { memory: '1g' }, idleTtl: '5m', envs: { A_B: '1' } });
       const result: ExecOutcome = await box.exec(['true'], { timeoutMs: 1 });
       const code: number | undefined = result.exitCode;
-      export { code };`;
+      const { things, freedBytes } = await prune({ agent: 'claude', dryRun: true });
+      const rules: readonly string[] = forbiddenMountSources.map(({ rule }) => rule);
+      export { code, freedBytes, rules, things };`;
     const programs = {
       'good.ts': good,
       'name.ts': good.replace('idleTtl', 'idle_ttl'),

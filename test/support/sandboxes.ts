@@ -142,6 +142,7 @@ export async function openSandboxes(
   const sandboxes = new Sandboxes(world, {
     host: { uid, gid: process.getgid?.() ?? -1, platform: process.platform },
     home,
+    definedAgents: () => [],
     ...(disk === undefined ? {} : { diskTimes: disk.times }),
     places: {
       platform: process.platform,

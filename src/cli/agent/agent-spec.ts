@@ -3,11 +3,9 @@
 import type { Agent } from '../../agents/definition.ts';
 import { branchOf, type GitHead, headText } from '../../agents/git-head.ts';
 import { agentBoxName } from '../../policy/agent-name.ts';
+import { agentLabel, branchLabel } from '../../protocol/agent-labels.ts';
 import type { SpecInput } from '../../protocol/spec.ts';
 import type { ChosenWorkspace } from './choose-workspace.ts';
-
-export const agentLabel = 'sallyport.agent';
-export const branchLabel = 'sallyport.branch';
 
 export interface AgentSpecParts {
   readonly agent: Agent;

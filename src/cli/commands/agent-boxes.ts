@@ -2,8 +2,9 @@
 
 import { realpathSync } from 'node:fs';
 import { gitHead } from '../../agents/git-head.ts';
+import { agentLabel, branchLabel } from '../../protocol/agent-labels.ts';
 import type { SandboxView } from '../../protocol/views.ts';
-import { agentLabel, boxNameOf, branchLabel } from '../agent/agent-spec.ts';
+import { boxNameOf } from '../agent/agent-spec.ts';
 import type { CliContext } from '../context.ts';
 import { exitCode } from '../exit-codes.ts';
 import { print, printJson } from '../output.ts';

@@ -1,6 +1,7 @@
 /** `sally prune`: removes what is no longer needed, and says what and why. */
 
 import { formatSize } from '../../lib/sizes.ts';
+import type { PruneInput } from '../../protocol/requests.ts';
 import type { PruneView } from '../../protocol/views.ts';
 import type { CliContext } from '../context.ts';
 import { exitCode } from '../exit-codes.ts';
@@ -11,6 +12,7 @@ import { table } from '../table.ts';
 export interface PruneCommandOptions {
   readonly dryRun?: true;
   readonly olderThan?: number;
+  readonly agent?: string;
   readonly json?: true;
 }
 
@@ -21,13 +23,17 @@ const outcomes: Readonly<Record<PruneView['things'][number]['outcome'], string>>
 };
 
 export async function pruneCommand(
-  { dryRun: isDry, olderThan, json }: PruneCommandOptions,
+  { dryRun: isDry, olderThan, agent, json }: PruneCommandOptions,
   { signal }: CliContext,
 ): Promise<number> {
   const dryRun = isDry === true;
   const calls = new SandboxCalls();
   try {
-    const body = { dry_run: dryRun, ...(olderThan === undefined ? {} : { older_than_ms: olderThan }) };
+    const body: PruneInput = {
+      dry_run: dryRun,
+      ...(olderThan === undefined ? {} : { older_than_ms: olderThan }),
+      ...(agent === undefined ? {} : { agent }),
+    };
     const view = await calls.client.json<PruneView>('POST', '/v1/prune', { body, signal });
     if (json === true) printJson(view);
     else show(view, dryRun);

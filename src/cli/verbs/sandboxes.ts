@@ -182,9 +182,17 @@ function registerRemove({ root, context, act }: Registry): void {
     )
     .option('--dry-run', 'only say what, and why')
     .option('--older-than <duration>', 'sandboxes stopped for so long (default 15d)', durationValue)
+    .option('--agent <name>', 'only sandboxes of this agent, with their services, networks and volumes')
     .option('--json', 'machine-readable output')
     .addOption(engineOption())
-    .addHelpText('after', examples('sally prune --dry-run', 'sally prune --older-than 2d'))
+    .addHelpText(
+      'after',
+      examples(
+        'sally prune --dry-run',
+        'sally prune --older-than 2d',
+        'sally prune --agent claude --dry-run',
+      ),
+    )
     .action((options) =>
       act({ ...options, engineInUse: options.engine }, async () => {
         const { pruneCommand } = await import('../commands/prune.ts');

@@ -29,15 +29,18 @@ export const adminRoutes = [
   route({
     method: 'POST',
     path: '/v1/prune',
-    summary: 'Removes what is no longer needed: sandboxes, services, networks, volumes and images of ours',
+    summary:
+      'Removes what is no longer needed: sandboxes, services, networks, volumes and images of ours; with `agent`, only sandboxes of that agent',
     body: pruneBody,
     answers: { 200: pruneView },
     handle: async ({ services: { sandboxes, images }, body }) => {
       const dryRun = body.dry_run;
       const olderThan = body.older_than_ms === undefined ? {} : { olderThanMs: body.older_than_ms };
-      const things = await sandboxes.prune({ dryRun, ...olderThan });
-      // After the sandboxes, which may be the last that needed an image.
-      return json(pruned(things, await images.prune(dryRun), dryRun));
+      const agent = body.agent === undefined ? {} : { agent: body.agent };
+      const things = await sandboxes.prune({ dryRun, ...olderThan, ...agent });
+      // After the sandboxes, which may be the last that needed an image. An image is not of one agent alone.
+      const gone = body.agent === undefined ? await images.prune(dryRun) : [];
+      return json(pruned(things, gone, dryRun));
     },
   }),
   route({

@@ -2,6 +2,7 @@
 
 import type { Progress } from '../../lib/progress.ts';
 import { formatSize } from '../../lib/sizes.ts';
+import { dockerfileName } from '../../protocol/dockerfile-name.ts';
 import { isSallyportError, SallyportError } from '../../protocol/errors.ts';
 import { label, ownedLabels } from '../../protocol/labels.ts';
 import type { ImageEngine } from '../../sandboxes/ports.ts';
@@ -10,7 +11,7 @@ import { saysDiskFull } from '../child-program.ts';
 import type { BuildLog } from '../ports.ts';
 import { BuildProgress } from './build-progress.ts';
 import { contextTar } from './context-tar.ts';
-import { dockerfileName, type ProjectSource } from './project-source.ts';
+import type { ProjectSource } from './project-source.ts';
 
 /** A context that is larger takes minutes before the first step begins. */
 const largeContextBytes = 2 * 2 ** 30;

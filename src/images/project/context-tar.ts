@@ -10,9 +10,10 @@ import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { createTarPacker, type TarHeader } from 'modern-tar';
 import { hostEntry } from '../../lib/host-tree.ts';
+import { dockerfileName } from '../../protocol/dockerfile-name.ts';
 import { type ContextEntry, digestOf, fileDigest, walkContext } from './build-context.ts';
 import { contextChanged, contextFailure } from './context-failure.ts';
-import { dockerfileName, type ProjectSource } from './project-source.ts';
+import type { ProjectSource } from './project-source.ts';
 
 type Packer = ReturnType<typeof createTarPacker>['controller'];
 

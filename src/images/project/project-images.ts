@@ -3,6 +3,7 @@
  * exactly what is built.
  */
 
+import { dockerfileName } from '../../protocol/dockerfile-name.ts';
 import { SallyportError } from '../../protocol/errors.ts';
 import { label } from '../../protocol/labels.ts';
 import type { ImageEngine, ProvidedImage, ProvideOptions } from '../../sandboxes/ports.ts';
@@ -12,12 +13,7 @@ import { provisionVersion } from '../provision.ts';
 import type { RegistryCredentials } from '../registry-credentials.ts';
 import { lookAtBases, provideBases } from './bases.ts';
 import { buildProject } from './build-project.ts';
-import {
-  dockerfileName,
-  type ProjectRequest,
-  type ProjectSource,
-  readProjectSource,
-} from './project-source.ts';
+import { type ProjectRequest, type ProjectSource, readProjectSource } from './project-source.ts';
 import { SharedWork } from './shared-work.ts';
 
 export interface ProjectImagesDeps {

@@ -12,6 +12,7 @@ import { hostEntry } from '../../lib/host-tree.ts';
 import { OpenFolder } from '../../lib/open-folder.ts';
 import { type DockerPattern, dockerPatterns } from '../../policy/dockerignore.ts';
 import { sanitizedName } from '../../policy/names.ts';
+import { dockerfileName } from '../../protocol/dockerfile-name.ts';
 import { SallyportError } from '../../protocol/errors.ts';
 import { fingerprint, type ImageInput } from '../inputs.ts';
 import type { CachedDigest, ImageRecords } from '../ports.ts';
@@ -19,7 +20,6 @@ import { type ContextEntry, digestOf, isSeen, walkContext } from './build-contex
 import { contextFailure } from './context-failure.ts';
 import { type Dockerfile, readDockerfile, syntaxError } from './dockerfile.ts';
 
-export const dockerfileName = 'Dockerfile.sallyport';
 /** The first that is there counts. */
 const ignoreNames = [`${dockerfileName}.dockerignore`, '.dockerignore'];
 const mostDockerfileBytes = 2 ** 20;
