@@ -28,6 +28,18 @@ const microsecondsPerPeriod = 100_000;
 export const specVariables: readonly Variable[] = [
   { name: 'SALLYPORT_IMAGE', field: 'image', meaning: 'the image', read: (image) => ({ image }) },
   {
+    name: 'SALLYPORT_DEFAULT_IMAGE',
+    field: 'images.default',
+    meaning: 'the image where nothing else names one',
+    read: (image) => ({ images: { default: image } }),
+  },
+  {
+    name: 'SALLYPORT_STRICT_IMAGE',
+    field: 'images.strict',
+    meaning: 'the same with `profile: strict`',
+    read: (image) => ({ images: { strict: image } }),
+  },
+  {
     name: 'SALLYPORT_MEM',
     field: 'limits.memory',
     meaning: 'memory, such as 512m or 4g',
@@ -107,7 +119,13 @@ function environmentSource(set: (name: string) => string | undefined): SpecSourc
     if (text === undefined) continue;
     const part = read(text);
     const limits = { ...fragment.limits, ...part.limits };
-    fragment = { ...fragment, ...part, ...(Object.keys(limits).length === 0 ? {} : { limits }) };
+    const images = { ...fragment.images, ...part.images };
+    fragment = {
+      ...fragment,
+      ...part,
+      ...(Object.keys(limits).length === 0 ? {} : { limits }),
+      ...(Object.keys(images).length === 0 ? {} : { images }),
+    };
     names[field] = name;
   }
   return { kind: 'environment', fragment, names };

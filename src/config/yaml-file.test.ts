@@ -37,6 +37,12 @@ describe('[A14] a YAML file', () => {
       'image: x\n\nimagee: y\n',
       '3:1: imagee is no known field; did you mean image?',
     ],
+    [
+      'an image that is no reference',
+      'images:\n  default: a\n  strict: "a b"\n',
+      '3:11: images.strict ("a b") is no image reference',
+    ],
+    ['a profile without an image', 'images: {usual: x}\n', '1:10: images.usual is no known field'],
     ['a wrong value', 'limits:\n  cpus: two\n', '2:9: limits.cpus ("two") must be a number'],
     [
       'a wrong value in a list',
