@@ -1,6 +1,6 @@
 /** `docs/config.md`: where settings come from. */
 
-import { specVariables } from '../../src/config/config.ts';
+import { guardImageVariable, specVariables } from '../../src/config/config.ts';
 import { specFields } from '../../src/config/spec-fields.ts';
 
 export function configPage(): string {
@@ -31,6 +31,7 @@ An empty variable counts as absent.
 | variable | field | meaning |
 |---|---|---|
 ${rows.join('\n')}
+| \`${guardImageVariable}\` | \`guard.image\` | the image of guarded commands that are sent to a sandbox ([guard.md](guard.md)) |
 | \`SALLYPORT_APPROVE_PROJECT\` | | \`1\`: the project file is approved |
 | \`SALLYPORT_STATE_DIR\` | | where state is kept; else \`$XDG_STATE_HOME/sallyport\` (\`~/.local/state/sallyport\`) |
 

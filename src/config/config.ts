@@ -12,6 +12,8 @@ export interface ConfigEnvironment {
   /** SALLYPORT_APPROVE_PROJECT=1: whoever set it has read the project file. */
   readonly approveProject: boolean;
   readonly source: SpecSource;
+  /** As it was written: `guardImage` of guard-image.ts checks it. */
+  readonly guardImage?: string;
 }
 
 interface Variable {
@@ -23,6 +25,9 @@ interface Variable {
 }
 
 const microsecondsPerPeriod = 100_000;
+
+/** Sets `guard.image`, which is no field of a spec. */
+export const guardImageVariable = 'SALLYPORT_GUARD_IMAGE';
 
 /** `docs/config.md` is made from this table. An empty variable counts as absent. */
 export const specVariables: readonly Variable[] = [
@@ -101,6 +106,7 @@ export function readConfigEnvironment(env: NodeJS.ProcessEnv = process.env): Con
   const set = (name: string): string | undefined => (env[name] === '' ? undefined : env[name]);
   const home = set('HOME') ?? homedir();
   const configHome = set('XDG_CONFIG_HOME') ?? join(home, '.config');
+  const guardImage = set(guardImageVariable);
   const stateHome = set('XDG_STATE_HOME') ?? join(home, '.local', 'state');
   return {
     home,
@@ -108,6 +114,7 @@ export function readConfigEnvironment(env: NodeJS.ProcessEnv = process.env): Con
     stateDir: set('SALLYPORT_STATE_DIR') ?? join(stateHome, 'sallyport'),
     approveProject: set('SALLYPORT_APPROVE_PROJECT') === '1',
     source: environmentSource(set),
+    ...(guardImage === undefined ? {} : { guardImage }),
   };
 }
 

@@ -183,7 +183,7 @@ function attributed(problem: Problem, merged: Merged): Problem {
   return name === undefined ? problem : { ...problem, field: name };
 }
 
-const baseImage = 'the base image';
+export const baseImage = 'the base image';
 
 /** Of a sandbox without an image of its own: that of the setting which counts. */
 function imageValue(spec: Spec, values: readonly EffectiveValue[]): readonly EffectiveValue[] {

@@ -130,6 +130,13 @@ describe('[A14] a YAML file', () => {
     expect(process.cpuUsage(before).user / 1e6).toBeLessThan(10);
   });
 
+  it('[O7] of a project has no image for guarded commands, and that of the user is checked', () => {
+    expect(refusal('\nguard: {image: x}\n').message).toContain(':2:1: guard is no known field');
+    const wrong = refusal('guard:\n  image: "a b"\n', userFileSchema);
+    expect(wrong.code).toBe('config_invalid');
+    expect(wrong.message).toContain(':2:10: guard.image ("a b") is no image reference');
+  });
+
   it('of the user has no fields of a project', () => {
     for (const field of ['name: x', 'workspace: {path: .}', 'command: [x]', 'workdir: /x']) {
       expect(refusal(`${field}\n`, userFileSchema).message).toContain('is no known field');
