@@ -1,6 +1,6 @@
 /** `docs/config.md`: where settings come from. */
 
-import { specVariables } from '../../src/config/config.ts';
+import { guardImageVariable, specVariables } from '../../src/config/config.ts';
 import { specFields } from '../../src/config/spec-fields.ts';
 
 export function configPage(): string {
@@ -20,8 +20,8 @@ The strongest source that says something wins:
 4. your own file, \`$XDG_CONFIG_HOME/sallyport/config.yaml\` (\`~/.config/sallyport/config.yaml\`)
 5. defaults
 
-\`envs\`, \`labels\`, \`limits\` and \`workspace\` are joined key by key, \`mounts\` and \`copies\` by target; everything else is replaced as a whole. An empty list or
-map takes away what weaker sources gave, but never \`egress.deny\`; that of a project file leaves \`limits\` and \`egress.upstream\` of your own file as they are. Limits of a source that is weaker than the one that asks for \`profile: strict\` are left out where
+\`envs\`, \`images\`, \`labels\`, \`limits\` and \`workspace\` are joined key by key, \`mounts\` and \`copies\` by target; everything else is replaced as a whole. An empty list or
+map takes away what weaker sources gave, but never \`egress.deny\`; that of a project file leaves \`images\`, \`limits\` and \`egress.upstream\` of your own file as they are. Limits of a source that is weaker than the one that asks for \`profile: strict\` are left out where
 the profile has lower ones.
 
 ## Environment variables
@@ -31,6 +31,7 @@ An empty variable counts as absent.
 | variable | field | meaning |
 |---|---|---|
 ${rows.join('\n')}
+| \`${guardImageVariable}\` | \`guard.image\` | the image of guarded commands that are sent to a sandbox ([guard.md](guard.md)) |
 | \`SALLYPORT_APPROVE_PROJECT\` | | \`1\`: the project file is approved |
 | \`SALLYPORT_STATE_DIR\` | | where state is kept; else \`$XDG_STATE_HOME/sallyport\` (\`~/.local/state/sallyport\`) |
 

@@ -5,6 +5,7 @@
 
 import { lstatSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { defaultImage } from '../protocol/default-image.ts';
 import { dockerfileName } from '../protocol/dockerfile-name.ts';
 import { isSallyportError } from '../protocol/errors.ts';
 import type { CreateInput } from '../protocol/requests.ts';
@@ -40,13 +41,21 @@ export async function makeSandbox(
     if (isNamed(body)) noteWeaker(made);
     return made;
   } catch (error) {
-    if (!isSallyportError(error, 'image_missing') || body.spec?.image !== undefined) throw error;
+    if (!isSallyportError(error, 'image_missing') || isImageNamed(body)) throw error;
     await makeImage(body.spec?.agent, line, context);
     // The one that failed for the lack of it holds the name, unless it goes by itself.
     return (await made(calls, accepted.id, context)) ?? (await create(calls, body, line, context));
   } finally {
     line.done();
   }
+}
+
+/** The sandbox does not need the base image. */
+function isImageNamed({ spec = {} }: CreateInput): boolean {
+  if (spec.image !== undefined) return true;
+  // A Dockerfile takes precedence over the default, and may be built on the base image.
+  const isBuilt = spec.workspace !== undefined && hasDockerfile(spec.workspace.path);
+  return !isBuilt && defaultImage(spec) !== undefined;
 }
 
 const isNamed = ({ spec }: CreateInput): boolean => spec?.engine !== undefined && spec.engine !== 'auto';

@@ -13,6 +13,8 @@ describe('the environment', () => {
   it('sets every field that it promises to', () => {
     const { source } = read({
       SALLYPORT_IMAGE: 'i',
+      SALLYPORT_DEFAULT_IMAGE: 'd',
+      SALLYPORT_STRICT_IMAGE: 's',
       SALLYPORT_MEM: '1g',
       SALLYPORT_CPU_QUOTA: '100000',
       SALLYPORT_PIDS: '5',
@@ -26,6 +28,7 @@ describe('the environment', () => {
     });
     expect(source.fragment).toEqual({
       image: 'i',
+      images: { default: 'd', strict: 's' },
       limits: { memory: '1g', cpus: 1, pids: 5, nofile: 64, disk: '9g' },
       profile: 'standard',
       runtime: 'runsc',

@@ -12,6 +12,8 @@ export interface ConfigEnvironment {
   /** SALLYPORT_APPROVE_PROJECT=1: whoever set it has read the project file. */
   readonly approveProject: boolean;
   readonly source: SpecSource;
+  /** As it was written: `guardImage` of guard-image.ts checks it. */
+  readonly guardImage?: string;
 }
 
 interface Variable {
@@ -24,9 +26,24 @@ interface Variable {
 
 const microsecondsPerPeriod = 100_000;
 
+/** Sets `guard.image`, which is no field of a spec. */
+export const guardImageVariable = 'SALLYPORT_GUARD_IMAGE';
+
 /** `docs/config.md` is made from this table. An empty variable counts as absent. */
 export const specVariables: readonly Variable[] = [
   { name: 'SALLYPORT_IMAGE', field: 'image', meaning: 'the image', read: (image) => ({ image }) },
+  {
+    name: 'SALLYPORT_DEFAULT_IMAGE',
+    field: 'images.default',
+    meaning: 'the image where nothing else names one',
+    read: (image) => ({ images: { default: image } }),
+  },
+  {
+    name: 'SALLYPORT_STRICT_IMAGE',
+    field: 'images.strict',
+    meaning: 'the same with `profile: strict`',
+    read: (image) => ({ images: { strict: image } }),
+  },
   {
     name: 'SALLYPORT_MEM',
     field: 'limits.memory',
@@ -89,6 +106,7 @@ export function readConfigEnvironment(env: NodeJS.ProcessEnv = process.env): Con
   const set = (name: string): string | undefined => (env[name] === '' ? undefined : env[name]);
   const home = set('HOME') ?? homedir();
   const configHome = set('XDG_CONFIG_HOME') ?? join(home, '.config');
+  const guardImage = set(guardImageVariable);
   const stateHome = set('XDG_STATE_HOME') ?? join(home, '.local', 'state');
   return {
     home,
@@ -96,6 +114,7 @@ export function readConfigEnvironment(env: NodeJS.ProcessEnv = process.env): Con
     stateDir: set('SALLYPORT_STATE_DIR') ?? join(stateHome, 'sallyport'),
     approveProject: set('SALLYPORT_APPROVE_PROJECT') === '1',
     source: environmentSource(set),
+    ...(guardImage === undefined ? {} : { guardImage }),
   };
 }
 
@@ -107,7 +126,13 @@ function environmentSource(set: (name: string) => string | undefined): SpecSourc
     if (text === undefined) continue;
     const part = read(text);
     const limits = { ...fragment.limits, ...part.limits };
-    fragment = { ...fragment, ...part, ...(Object.keys(limits).length === 0 ? {} : { limits }) };
+    const images = { ...fragment.images, ...part.images };
+    fragment = {
+      ...fragment,
+      ...part,
+      ...(Object.keys(limits).length === 0 ? {} : { limits }),
+      ...(Object.keys(images).length === 0 ? {} : { images }),
+    };
     names[field] = name;
   }
   return { kind: 'environment', fragment, names };

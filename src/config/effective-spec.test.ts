@@ -48,6 +48,58 @@ describe('[O7] the effective spec', () => {
     expect(origin(all, 'envs.B')).toEqual(['project', 'project', '/project.yaml']);
   });
 
+  const images = [
+    source('user', { images: { default: 'user-d', strict: 'user-s' } }),
+    source('project', { images: { default: 'project-d' } }),
+    environment({ SALLYPORT_DEFAULT_IMAGE: 'environment-d' }),
+    {
+      kind: 'flag' as const,
+      fragment: { images: { default: 'flag-d' } },
+      names: { 'images.default': '--default-image' },
+    },
+  ];
+
+  it.each([
+    [4, 'flag', '--default-image'],
+    [3, 'environment', 'SALLYPORT_DEFAULT_IMAGE'],
+    [2, 'project', '/project.yaml'],
+    [1, 'user', '/user.yaml'],
+  ])('[O1][O7] takes images.default of the strongest of %d sources: %s', (count, value, where) => {
+    const sources = images.slice(0, count);
+    for (const field of ['images.default', 'image']) {
+      expect(origin(sources, field)).toEqual([`${value}-d`, value, where]);
+    }
+    expect(origin(sources, 'images.strict')).toEqual(['user-s', 'user', '/user.yaml']);
+  });
+
+  it('[O1][O7][C2] shows the image of the strict profile, and that a named one or an agent takes precedence', () => {
+    const strict = source('flag', { profile: 'strict' });
+    expect(origin([...images, strict], 'image')).toEqual(['user-s', 'user', '/user.yaml']);
+    expect(origin([strict, environment({ SALLYPORT_DEFAULT_IMAGE: 'x' })], 'image')).toEqual([
+      'the base image',
+      'default',
+      undefined,
+    ]);
+    expect(origin([...images, source('user', { image: 'named' })], 'image')).toEqual([
+      'named',
+      'user',
+      '/user.yaml',
+    ]);
+    expect(origin([...images, source('flag', { agent: 'claude' })], 'image')?.[1]).toBe('default');
+    expect(origin([], 'images.strict')).toEqual(['the base image', 'default', undefined]);
+  });
+
+  it('[O7] leaves the images of the user as they are where a project file has an empty map', () => {
+    const [user] = images;
+    const sources = user === undefined ? [] : [user];
+    const empty = { images: {} };
+    expect(effectiveSpec([...sources, source('project', empty)]).spec.images).toEqual({
+      default: 'user-d',
+      strict: 'user-s',
+    });
+    expect(effectiveSpec([...sources, source('flag', empty)]).spec.images).toEqual({});
+  });
+
   it('joins mounts by target and a workspace by field', () => {
     const { input } = effectiveSpec([
       source('project', {
@@ -114,6 +166,9 @@ describe('[O7] the effective spec', () => {
     );
     expect(() => effectiveSpec([environment({ SALLYPORT_PROFILE: 'loose' })])).toThrow(
       'SALLYPORT_PROFILE ("loose") must be',
+    );
+    expect(() => effectiveSpec([environment({ SALLYPORT_STRICT_IMAGE: '-x' })])).toThrow(
+      'SALLYPORT_STRICT_IMAGE ("-x") is no image reference',
     );
     const flag = { kind: 'flag' as const, fragment: { user: 'root' }, names: { user: '--user' } };
     expect(() => effectiveSpec([flag])).toThrow('--user ("root") must be uid:gid');

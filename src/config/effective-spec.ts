@@ -10,6 +10,7 @@
 import { formatDuration } from '../lib/durations.ts';
 import { formatSize } from '../lib/sizes.ts';
 import { defaultIdleTtlMs, profiles } from '../policy/profiles.ts';
+import { defaultImage, imageSetting } from '../protocol/default-image.ts';
 import { examine, specInvalid } from '../protocol/parse-spec.ts';
 import type { Problem } from '../protocol/problems.ts';
 import { type Spec, type SpecInput, specSchema } from '../protocol/spec.ts';
@@ -41,7 +42,7 @@ const strength: Readonly<Record<SourceKind, number>> = {
   user: 1,
   default: 0,
 };
-const joinedByKey = ['workspace', 'limits', 'envs', 'labels', 'egress'];
+const joinedByKey = ['workspace', 'images', 'limits', 'envs', 'labels', 'egress'];
 /** Of `egress`: lists that add up. */
 const addedUp = ['allow', 'deny', 'presets', 'credentials'];
 const joinedByTarget = ['mounts', 'copies'];
@@ -71,7 +72,7 @@ export function effectiveSpec(sources: readonly SpecSource[]): EffectiveSpec {
     values,
     ordered.find(({ kind }) => kind === 'user'),
   );
-  return { input, spec, values: [...values, ...defaultValues(spec)] };
+  return { input, spec, values: [...values, ...imageValue(spec, values), ...defaultValues(spec)] };
 }
 
 function addSource(merged: Merged, source: SpecSource): void {
@@ -91,7 +92,7 @@ function addSource(merged: Merged, source: SpecSource): void {
 
 /**
  * SECURITY: an empty map takes away what was allowed. What a weaker source denies stays denied, and a project file, which needs no
- * approval for an empty map, lifts neither the limits of the user's own file nor the way by which everything leaves.
+ * approval for an empty map, changes neither the limits and images of the user's own file nor the way by which everything leaves.
  */
 function leftByEmpty(
   field: string,
@@ -106,6 +107,7 @@ const keptByAll: Readonly<Record<string, readonly string[]>> = { egress: ['deny'
 const keptByProject: Readonly<Record<string, readonly string[]>> = {
   egress: ['upstream', 'upstream_secret'],
   limits: Object.keys(limitsSchema.shape),
+  images: ['default', 'strict'],
 };
 
 /** SECURITY: what a weaker source denies stays denied, also when a stronger one has an empty list. */
@@ -181,10 +183,25 @@ function attributed(problem: Problem, merged: Merged): Problem {
   return name === undefined ? problem : { ...problem, field: name };
 }
 
+export const baseImage = 'the base image';
+
+/** Of a sandbox without an image of its own: that of the setting which counts. */
+function imageValue(spec: Spec, values: readonly EffectiveValue[]): readonly EffectiveValue[] {
+  if (spec.image !== undefined) return [];
+  const isSet = defaultImage(spec) !== undefined;
+  const setting = values.find(({ field }) => isSet && field === `images.${imageSetting(spec.profile)}`);
+  return [
+    setting === undefined
+      ? { field: 'image', value: baseImage, source: 'default' }
+      : { ...setting, field: 'image' },
+  ];
+}
+
 function defaultValues(spec: Spec): readonly EffectiveValue[] {
   const profile = profiles[spec.profile ?? 'standard'];
   const defaults: readonly (readonly [string, unknown, unknown])[] = [
-    ['image', spec.image, 'the base image'],
+    ['images.default', spec.images?.default, baseImage],
+    ['images.strict', spec.images?.strict, baseImage],
     ['profile', spec.profile, 'standard'],
     ['limits.memory', spec.limits?.memory, formatSize(profile.memoryBytes)],
     ['limits.cpus', spec.limits?.cpus, profile.cpus],

@@ -114,6 +114,8 @@ describe('approval of a project file', () => {
 
   it.each([
     ['image: x', 'run the image x'],
+    ['images: {default: x}', 'run the image x where nothing else names one (images.default)'],
+    ['images: {strict: x}', 'run the image x where nothing else names one (images.strict)'],
     ['name: other', 'name: other'],
     ['workspace: {path: .}', 'read and change the folder'],
     [
@@ -143,6 +145,19 @@ describe('approval of a project file', () => {
       message: expect.stringContaining(line),
       advice: expect.stringContaining('SALLYPORT_APPROVE_PROJECT=1'),
     });
+  });
+
+  it('[O1][O7] is needed again when images.default of the project changes', async () => {
+    const asked: ApprovalRequest[] = [];
+    const answers = { ask: async (request: ApprovalRequest) => asked.push(request) > 0 };
+    for (const image of ['a', 'a', 'b']) {
+      await write(`images: {default: ${image}}\n`);
+      expect((await load(answers)).spec.images).toEqual({ default: image });
+    }
+    expect(asked.map(({ lines }) => lines.join())).toEqual([
+      expect.stringContaining('run the image a '),
+      expect.stringContaining('run the image b '),
+    ]);
   });
 
   it('[A4] is needed again when a tool becomes shared, and not when its mode is only spelled out', async () => {

@@ -2,12 +2,13 @@
 
 import { isApproved, rememberApproval } from './approvals-file.ts';
 import type { ConfigEnvironment } from './config.ts';
-import { type EffectiveSpec, effectiveSpec } from './effective-spec.ts';
+import { baseImage, type EffectiveSpec, type EffectiveValue, effectiveSpec } from './effective-spec.ts';
+import { guardImage } from './guard-image.ts';
 import { type ApprovalRequest, approvalRequest, requireApproval } from './project-approval.ts';
 import { findProjectFile } from './project-file.ts';
 import { withRealSources } from './real-sources.ts';
 import { type SpecFragment, type SpecSource, withAbsolutePaths } from './spec-source.ts';
-import { readUserFile } from './user-file.ts';
+import { readUserFile, type UserFile } from './user-file.ts';
 
 export interface LoadOptions {
   readonly cwd: string;
@@ -46,6 +47,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   ];
   // Refused before a person is asked: nobody should approve what cannot be.
   const effective = effectiveSpec(sources);
+  const guarded = guardValue(environment, user);
   if (project !== undefined) {
     await requireApproval(approvalRequest(project), {
       isApproved: (fingerprint) => isApproved(stateDir, fingerprint),
@@ -56,7 +58,16 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   }
   return {
     ...effective,
+    values: [...effective.values, guarded],
     ...(project === undefined ? {} : { projectFile: project.file }),
     ...(user === undefined ? {} : { userFile: user.file }),
   };
+}
+
+/** For `sally config`: a spec has no such field. */
+function guardValue(environment: ConfigEnvironment, user: UserFile | undefined): EffectiveValue {
+  const chosen = guardImage(environment, user);
+  if (chosen === undefined) return { field: 'guard.image', value: baseImage, source: 'default' };
+  const { image, source, where } = chosen;
+  return { field: 'guard.image', value: image, source, where };
 }

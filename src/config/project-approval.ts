@@ -88,6 +88,10 @@ function describe(field: string, value: unknown): readonly string[] {
   switch (field) {
     case 'image':
       return [`run the image ${String(value)}`];
+    case 'images':
+      return Object.entries(value as NonNullable<Spec['images']>).map(
+        ([use, image]) => `run the image ${image} where nothing else names one (images.${use})`,
+      );
     case 'workspace': {
       const {
         path,

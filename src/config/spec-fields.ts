@@ -99,7 +99,7 @@ export const specFields: readonly SpecField[] = [
     field: 'image',
     meaning: 'The image that the sandbox is made of; pulled on first use.',
     absent:
-      "the workspace's `Dockerfile.sallyport`, else the agent's image, else the base image of Sallyport",
+      "the workspace's `Dockerfile.sallyport`, else the agent's image, else that of `images`, else the base image of Sallyport",
     example: 'debian:bookworm-slim',
     approval: 'always',
   },
@@ -129,8 +129,32 @@ export const specFields: readonly SpecField[] = [
   {
     field: 'agent',
     meaning: 'The agent whose image is used where no image is named and the workspace has no Dockerfile.',
-    absent: 'the base image',
+    absent: 'the image of `images`',
     example: 'claude',
+    approval: 'always',
+  },
+  {
+    field: 'images',
+    meaning:
+      'Images of sandboxes whose spec names neither `image` nor `agent` and whose workspace has no `Dockerfile.sallyport`; pulled on first use. ' +
+      'bubblewrap has no images and ignores them.',
+    absent: 'the base image of Sallyport',
+    empty: 'the base image of Sallyport',
+    example: '{ default: "python:3.12-slim", strict: "alpine:latest" }',
+    approval: 'always',
+  },
+  {
+    field: 'images.default',
+    meaning: 'The image with `profile: standard`.',
+    absent: 'the base image of Sallyport',
+    example: 'python:3.12-slim',
+    approval: 'always',
+  },
+  {
+    field: 'images.strict',
+    meaning: 'The image with `profile: strict`.',
+    absent: 'the base image of Sallyport',
+    example: 'alpine:latest',
     approval: 'always',
   },
   {

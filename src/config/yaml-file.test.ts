@@ -37,6 +37,12 @@ describe('[A14] a YAML file', () => {
       'image: x\n\nimagee: y\n',
       '3:1: imagee is no known field; did you mean image?',
     ],
+    [
+      'an image that is no reference',
+      'images:\n  default: a\n  strict: "a b"\n',
+      '3:11: images.strict ("a b") is no image reference',
+    ],
+    ['a profile without an image', 'images: {usual: x}\n', '1:10: images.usual is no known field'],
     ['a wrong value', 'limits:\n  cpus: two\n', '2:9: limits.cpus ("two") must be a number'],
     [
       'a wrong value in a list',
@@ -122,6 +128,13 @@ describe('[A14] a YAML file', () => {
     const before = process.cpuUsage();
     expect(refusal(text).code).toBe('config_invalid');
     expect(process.cpuUsage(before).user / 1e6).toBeLessThan(10);
+  });
+
+  it('[O7] of a project has no image for guarded commands, and that of the user is checked', () => {
+    expect(refusal('\nguard: {image: x}\n').message).toContain(':2:1: guard is no known field');
+    const wrong = refusal('guard:\n  image: "a b"\n', userFileSchema);
+    expect(wrong.code).toBe('config_invalid');
+    expect(wrong.message).toContain(':2:10: guard.image ("a b") is no image reference');
   });
 
   it('of the user has no fields of a project', () => {

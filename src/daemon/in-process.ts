@@ -1,5 +1,6 @@
 /** What a create would ask of an engine on a machine like this one, found out without a daemon and without an engine. */
 
+import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { boxBody } from '../engines/docker/box-body.ts';
@@ -9,6 +10,7 @@ import { dockerRunLine } from '../engines/docker/docker-run-line.ts';
 import { porterVolumeName } from '../engines/docker/porter-volume.ts';
 import { serviceBody } from '../engines/docker/service-body.ts';
 import { defaultImageReference } from '../images/ensure-image.ts';
+import { dockerfileName } from '../images/project/project-source.ts';
 import { rememberedEngine } from '../lib/engine-choice.ts';
 import { engineFolderPath } from '../lib/engine-folders.ts';
 import { ownerId } from '../lib/owner.ts';
@@ -19,6 +21,7 @@ import { workspaceName } from '../policy/names.ts';
 import { serviceCapabilities, type WantedService, wantedServices } from '../policy/services.ts';
 import { readPorterBinary } from '../porter/binary.ts';
 import type { BoxRequest } from '../protocol/box.ts';
+import { defaultImage } from '../protocol/default-image.ts';
 import { bubblewrapChoice } from '../protocol/engine-environment.ts';
 import { label, ownedLabels } from '../protocol/labels.ts';
 import { parseSpec } from '../protocol/parse-spec.ts';
@@ -105,10 +108,12 @@ export async function explainHere(input: SpecInput): Promise<Explained> {
   const name =
     spec.name ?? (looked.workspace === undefined ? 'sandbox' : workspaceName(looked.workspace.real));
   const containerName = `sallyport-${name}-${anyId.slice(3)}`;
+  const { path: folder } = spec.workspace ?? {};
+  const isBuilt = folder !== undefined && existsSync(join(folder, dockerfileName));
+  const named = spec.image ?? (isBuilt ? undefined : defaultImage(spec));
   const box = plannedBox(plan, {
     name: containerName,
-    image:
-      bubblewrap === undefined ? (spec.image ?? (await defaultImageReference('base', architecture))) : 'host',
+    image: bubblewrap === undefined ? (named ?? (await defaultImageReference('base', architecture))) : 'host',
     porterVolume: porterVolumeName((await readPorterBinary(architecture)).hash),
     labels: ownedLabels('sandbox', {
       [label.owner]: owner,

@@ -57,11 +57,12 @@ export class EngineBoxImages implements BoxImages {
   }
 
   async #found(choice: ImageChoice, options: ProvideOptions): Promise<ProvidedImage> {
-    const { image, workspace, agent } = choice;
+    const { image, workspace, agent, fallback } = choice;
     if (image !== undefined) return await this.#named(image, options);
     const own = workspace === undefined ? undefined : await this.#project(workspace, choice, options);
     if (own !== undefined) return own;
-    return agent === undefined ? await this.#base(options.signal) : await this.#ofAgent(agent, options);
+    if (agent !== undefined) return await this.#ofAgent(agent, options);
+    return fallback === undefined ? await this.#base(options.signal) : await this.#named(fallback, options);
   }
 
   async forUser(image: ProvidedImage, home: BoxHome, signal?: AbortSignal): Promise<string> {

@@ -26,6 +26,12 @@ describe('what a model may ask for', () => {
     expect(specFor(rules, request)).toEqual({ ...spec, egress: { allow: ['x.org'] } });
   });
 
+  it('[O7] is the default image of the user, by its name', () => {
+    const spec = { images: { default: 'mine:1', strict: 'hard:1' } };
+    expect(specFor({ ...rules, spec }, { image: 'mine:1' })).toEqual({ ...spec, image: 'mine:1' });
+    expect(() => specFor({ ...rules, spec }, { image: 'hard:1' })).toThrow('is refused');
+  });
+
   it.each<SandboxRequest>([
     { memory: '1.1g' },
     { memory: 'much' },

@@ -5,6 +5,7 @@
 
 import { formatSize, parseSize } from '../lib/sizes.ts';
 import { type Profile, profiles } from '../policy/profiles.ts';
+import { defaultImage } from '../protocol/default-image.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import type { SpecInput } from '../protocol/spec.ts';
 
@@ -40,7 +41,8 @@ export function specFor(rules: McpRules, request: SandboxRequest): SpecInput {
 }
 
 function imageFor({ spec, images }: McpRules, image: string): string {
-  const choices = [...new Set([...(spec.image === undefined ? [] : [spec.image]), ...images])];
+  const own = spec.image ?? defaultImage(spec);
+  const choices = [...new Set([...(own === undefined ? [] : [own]), ...images])];
   if (choices.includes(image)) return image;
   const advice =
     choices.length === 0

@@ -48,7 +48,7 @@ describe('parseSpec', () => {
     [
       'a field like no other',
       { privileged: true },
-      'privileged is no known field; known are image, build, agent, name',
+      'privileged is no known field; known are image, build, agent, images, name',
     ],
     ['a pid namespace', { pid: 'host' }, 'pid is no known field'],
     ['devices', { devices: ['/dev/kvm'] }, 'devices is no known field'],

@@ -128,13 +128,20 @@ const buildSchema = z.strictObject({
   network: z.enum(['default', 'none']).optional(),
 });
 
+const imagesSchema = z.strictObject({
+  default: imageReference.optional(),
+  strict: imageReference.optional(),
+});
+
 export const specSchema = z.strictObject({
-  /** Absent: the base image. */
+  /** Absent: see `images`. */
   image: imageReference.optional(),
   /** How the workspace's Dockerfile.sallyport is built, where there is one and no image is named. */
   build: buildSchema.optional(),
   /** Whose image it gets, where no image is named and the workspace has no Dockerfile. */
   agent: nameSchema.optional(),
+  /** The image where neither `image`, the workspace's Dockerfile nor `agent` decides, by profile. Absent: the base image. */
+  images: imagesSchema.optional(),
   /** Absent: by the workspace, or made up. */
   name: nameSchema.optional(),
   /** Absent: nothing of the host is inside. */

@@ -5,6 +5,7 @@
 
 import { profiles } from '../policy/profiles.ts';
 import { specDifferences } from '../policy/spec-identity.ts';
+import { defaultImage, imageSetting } from '../protocol/default-image.ts';
 import { type PortSpec, writePort } from '../protocol/port-spec.ts';
 import type { EgressSpec, Spec } from '../protocol/spec.ts';
 import type { PublishedPorts } from './published-ports.ts';
@@ -17,8 +18,14 @@ const live = /^(labels|idle_ttl|max_lifetime|ports|egress\.(allow|deny|presets|m
 
 /** The fields that need a new container. `isDiskLive`: the disk limit does not. */
 export function fixedDifferences(before: Spec, now: Spec, isDiskLive: boolean): readonly string[] {
-  const compared = isDiskLive ? ([withoutDisk(before), withoutDisk(now)] as const) : ([before, now] as const);
-  return specDifferences(...compared).filter((field) => !live.test(field));
+  const compared = (spec: Spec): Spec => withUsedImage(isDiskLive ? withoutDisk(spec) : spec);
+  return specDifferences(compared(before), compared(now)).filter((field) => !live.test(field));
+}
+
+/** A default that another field overrides makes no difference. */
+function withUsedImage(spec: Spec): Spec {
+  const image = defaultImage(spec);
+  return { ...spec, images: image === undefined ? undefined : { [imageSetting(spec.profile)]: image } };
 }
 
 /** Also in the limit of a service. */

@@ -9,6 +9,7 @@ import type { PlannedCopy } from '../policy/copy-sources.ts';
 import type { Stub } from '../policy/held-paths.ts';
 import { imagePlaces } from '../policy/image-places.ts';
 import type { BoxRequest } from '../protocol/box.ts';
+import { defaultImage } from '../protocol/default-image.ts';
 import { label, ownedLabels } from '../protocol/labels.ts';
 import type { BoxLink } from './box-link.ts';
 import { type BoxServices, networkOf } from './box-services.ts';
@@ -130,7 +131,8 @@ function imageChoice({ spec, image, imageId, approvedDockerfile }: SandboxRecord
   const { image: named, workspace, build, agent } = spec;
   const built =
     approvedDockerfile === undefined || imageId === undefined ? undefined : { reference: image, id: imageId };
-  return { image: named, workspace: workspace?.path, approvedDockerfile, build, built, agent };
+  const fallback = defaultImage(spec);
+  return { image: named, workspace: workspace?.path, approvedDockerfile, build, built, agent, fallback };
 }
 
 async function copyIn(

@@ -189,6 +189,8 @@ export interface ImageChoice {
   readonly built?: Pick<ProvidedImage, 'reference' | 'id'> | undefined;
   /** An agent with a template. */
   readonly agent?: string | undefined;
+  /** By name, in the place of the base image. */
+  readonly fallback?: string | undefined;
 }
 
 export interface ProvideOptions {
@@ -202,7 +204,7 @@ export interface ProvideOptions {
 export interface BoxImages {
   /**
    * The image that was named, pulled on first use (C6); else one built of the workspace's Dockerfile (O1), if that was approved; else
-   * the agent's; else the base image, which must be there: making it needs consent.
+   * the agent's; else the fallback, pulled likewise; else the base image, which must be there: making it needs consent.
    */
   provide(choice: ImageChoice, options: ProvideOptions): Promise<ProvidedImage>;
   /** The same image with a passwd and a group entry, a home and a working directory for this user; made once, then cached. */

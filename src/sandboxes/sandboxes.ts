@@ -10,6 +10,7 @@ import type { HostPlaces } from '../policy/forbidden-sources.ts';
 import { randomName, workspaceName } from '../policy/names.ts';
 import { requireServices, wantedServices } from '../policy/services.ts';
 import type { BoxRequest } from '../protocol/box.ts';
+import { defaultImage } from '../protocol/default-image.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import { type ExecId, isSandboxId, type SandboxId, sandboxIdFrom } from '../protocol/ids.ts';
 import { label } from '../protocol/labels.ts';
@@ -55,7 +56,7 @@ const staleHelperMs = 10 * 60_000;
 const factsFreshMs = 10_000;
 
 /** The image's name before it is known: the default one is chosen when it is needed. */
-const defaultImage = 'base';
+const baseImage = 'base';
 
 interface Planned {
   readonly name: string;
@@ -334,7 +335,7 @@ export class Sandboxes {
       sequence: 0,
       createdAt: this.#world.now(),
       spec: body.spec,
-      image: body.spec.image ?? defaultImage,
+      image: body.spec.image ?? defaultImage(body.spec) ?? baseImage,
       imageEnv: {},
       plan: placeShadows(plan, (mountId) => this.#world.store.shadowFolder(id, mountId)),
       isolation: {
@@ -476,9 +477,11 @@ function requireRuntime(runtime: string | undefined, { runtimes }: EngineFacts):
 
 /** R4: rules, ports, labels, times and a watched disk limit are changed while it runs; any other difference is refused. */
 async function reused(existing: Sandbox, spec: Spec): Promise<Sandbox> {
-  const before = existing.record.spec;
+  const { spec: before, approvedDockerfile } = existing.record;
   const isDiskLive = differsInDisk(before, spec) && (await existing.canChangeDisk());
-  const differences = fixedDifferences(before, spec, isDiskLive);
+  // Its image was built: the default does not matter.
+  const now = approvedDockerfile === undefined ? spec : { ...spec, images: before.images };
+  const differences = fixedDifferences(before, now, isDiskLive);
   if (differences.length === 0) {
     await existing.adopt(spec);
     return existing;

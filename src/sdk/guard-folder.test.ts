@@ -2,6 +2,7 @@ import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../../test/support/little-engine.ts';
+import type { GuardImage } from '../guard/sandbox-image.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import { type AddedSpec, inFolder } from './guard.ts';
 
@@ -9,13 +10,18 @@ import { type AddedSpec, inFolder } from './guard.ts';
 async function made(
   spec: Parameters<typeof inFolder>[0],
   answer: (more: AddedSpec) => void,
-  { mode = 0o755, writableCopy = false } = {},
+  {
+    mode = 0o755,
+    writableCopy = false,
+    guardImage,
+  }: { mode?: number; writableCopy?: boolean; guardImage?: GuardImage } = {},
 ) {
   const cwd = join(temporaryFolder(), 'project');
   mkdirSync(cwd);
   chmodSync(cwd, mode);
   const tried: AddedSpec[] = [];
-  const result = await inFolder(spec, { cwd, writableCopy, stateDir: temporaryFolder() }, async (more) => {
+  const places = { cwd, writableCopy, stateDir: temporaryFolder(), guardImage };
+  const result = await inFolder(spec, places, async (more) => {
     tried.push(more);
     answer(more);
     return more;
@@ -78,6 +84,54 @@ describe('[C2] the sandbox of a guarded command', () => {
   test('has a copy to write to where that is asked for', async () => {
     const { cwd, more } = await made({}, () => {}, { writableCopy: true });
     expect(more).toEqual({ profile: 'standard', workspace: { path: cwd, mode: 'copy' } });
+  });
+});
+
+describe('[C2][O7] the image of a guarded command', () => {
+  const setting = (field: GuardImage['field']): GuardImage => ({
+    field,
+    image: 'alpine:latest',
+    source: 'user',
+    where: '/user.yaml',
+  });
+
+  test('is guard.image, as if it was named; of other settings it is a default', async () => {
+    const named = await made({}, () => {}, { guardImage: setting('guard.image') });
+    expect(named.more).toMatchObject({ image: 'alpine:latest', profile: 'strict' });
+    expect(named.more.images).toBeUndefined();
+    for (const field of ['images.strict', 'images.default'] as const) {
+      const { more } = await made({}, () => {}, { guardImage: setting(field), writableCopy: true });
+      expect(more).toMatchObject({
+        images: { default: 'alpine:latest', strict: 'alpine:latest' },
+        profile: 'standard',
+      });
+      expect(more.image).toBeUndefined();
+    }
+  });
+
+  test('is that of the caller where there is one', async () => {
+    for (const spec of [{ image: 'x' }, { agent: 'claude' }, { images: { strict: 'x' } }]) {
+      const { more } = await made(spec, () => {}, { guardImage: setting('guard.image') });
+      expect([more.image, more.images]).toEqual([undefined, undefined]);
+    }
+  });
+
+  test('is left out on an engine without images, and the answer says so', async () => {
+    const refuse = ({ image }: AddedSpec): void => {
+      if (image === undefined) return;
+      throw new SallyportError('engine_unsupported', 'image: bubblewrap has no images', {
+        details: { field: 'image' },
+      });
+    };
+    const { more, note } = await made({}, refuse, { guardImage: setting('guard.image') });
+    expect(more.image).toBeUndefined();
+    expect(note).toBe('it did not have guard.image (alpine:latest): image: bubblewrap has no images');
+    const other = (): never => {
+      throw new SallyportError('image_pull_failed', 'no registry has it');
+    };
+    await expect(made({}, other, { guardImage: setting('guard.image') })).rejects.toMatchObject({
+      code: 'image_pull_failed',
+    });
   });
 });
 

@@ -9,6 +9,7 @@ import { resolve } from 'node:path';
 import type { Asked, GuardParts, SandboxedRun, SandboxRunOptions } from '../guard/guard.ts';
 import type { GuardedCommand, GuardedInput } from '../guard/guarded-command.ts';
 import type { HostRun } from '../guard/host-run.ts';
+import type { GuardImage } from '../guard/sandbox-image.ts';
 import { isSallyportError, type SallyportError } from '../protocol/errors.ts';
 import type { EvaluationView, GuardRecord, GuardResult } from '../protocol/guard.ts';
 import { type Approval, Approvals } from './approvals.ts';
@@ -148,9 +149,11 @@ async function runInSandbox(
   { sandbox = {}, signal, cwd, writableCopy = false, stateDir }: GuardOptions & { readonly stateDir: string },
 ): Promise<SandboxedRun> {
   const cancel = signal === undefined ? {} : { signal };
+  const { readGuardImage } = await import('../guard/sandbox-image.ts');
+  const guardImage = await readGuardImage();
   const { made, note, dispose } = await inFolder(
     sandbox,
-    { cwd: resolve(cwd ?? '.'), writableCopy, stateDir },
+    { cwd: resolve(cwd ?? '.'), writableCopy, stateDir, guardImage },
     (more) => Sandbox.create({ ...sandbox, ...more, ephemeral: !writableCopy, ...cancel }, { client }),
   );
   onMade();
@@ -176,10 +179,12 @@ export const noted = (note: string | undefined): { readonly note?: string } =>
 
 const insidePath = '/workspace';
 
-/** What the guard adds to a spec: where it is made, how hard it is, and the folder. */
+/** What the guard adds to a spec: engine, image, profile, and the folder. */
 export interface AddedSpec {
   readonly profile: 'standard' | 'strict';
   readonly engine?: 'bubblewrap';
+  readonly image?: string;
+  readonly images?: { readonly default: string; readonly strict: string };
   readonly workspace?: { readonly path: string; readonly mode: 'copy' };
   readonly workdir?: string;
   readonly mounts?: ReadonlyArray<{ readonly source: string; readonly target: string }>;
@@ -202,7 +207,14 @@ export async function inFolder<T>(
     cwd: given,
     writableCopy,
     stateDir,
-  }: { readonly cwd: string; readonly writableCopy: boolean; readonly stateDir: string },
+    guardImage,
+  }: {
+    readonly cwd: string;
+    readonly writableCopy: boolean;
+    readonly stateDir: string;
+    /** For a spec that chooses no image. */
+    readonly guardImage?: GuardImage | undefined;
+  },
   make: (more: AddedSpec) => Promise<T>,
 ): Promise<Made<T>> {
   // As a mount it may have no link on the way.
@@ -211,10 +223,13 @@ export async function inFolder<T>(
   const made = async (more: Partial<AddedSpec>, notes: readonly (string | undefined)[] = []) => {
     const { made: result, note } = await inStrictest(
       { ...spec, ...(more.workspace === undefined ? {} : { workspace: more.workspace }) },
-      (profile) => onSomeEngine(spec.engine, (engine) => make({ ...more, ...engine, profile })),
+      (profile) =>
+        onSomeEngine(spec.engine, (engine) =>
+          withImage(spec, guardImage, (image) => make({ ...more, ...engine, ...image, profile })),
+        ),
     );
-    const all = [...notes, note, result.note].filter((each) => each !== undefined);
-    return { made: result.made, note: all.length === 0 ? undefined : all.join('; ') };
+    const all = [...notes, note, result.note, result.made.note].filter((each) => each !== undefined);
+    return { made: result.made.made, note: all.length === 0 ? undefined : all.join('; ') };
   };
   if (writableCopy) return { ...(await made({ workspace: { path: cwd, mode: 'copy' } })), dispose };
   if (spec.workspace !== undefined) return { ...(await made({})), dispose };
@@ -269,7 +284,31 @@ async function onSomeEngine<T>(
   }
 }
 
+/**
+ * `guard.image` is named as `--image` names one. Other settings are only defaults, so a Dockerfile of the workspace takes precedence.
+ * An engine without images runs the command in its own system, and the note says so.
+ */
+async function withImage<T>(
+  { image: named, agent, images }: GuardedSpec,
+  chosen: GuardImage | undefined,
+  make: (image: Pick<AddedSpec, 'image' | 'images'>) => Promise<T>,
+): Promise<{ readonly made: T; readonly note?: string }> {
+  const isChosen = named !== undefined || agent !== undefined || images !== undefined;
+  if (chosen === undefined || isChosen) return { made: await make({}) };
+  const { field, image } = chosen;
+  if (field !== 'guard.image') return { made: await make({ images: { default: image, strict: image } }) };
+  try {
+    return { made: await make({ image }) };
+  } catch (error) {
+    if (!isSallyportError(error, 'engine_unsupported') || error.details['field'] !== 'image') throw error;
+    return { made: await make({}), note: `it did not have guard.image (${image}): ${error.message}` };
+  }
+}
+
 interface GuardedSpec {
+  readonly image?: string | undefined;
+  readonly agent?: string | undefined;
+  readonly images?: object | undefined;
   readonly profile?: 'standard' | 'strict' | undefined;
   readonly workspace?: { readonly mode?: string | undefined } | undefined;
   readonly egress?: object | undefined;

@@ -39,7 +39,7 @@ describe('[O1] the image of an agent', () => {
 });
 
 describe('[O1] the image of a sandbox', () => {
-  it('is the one that is named, else of the workspace’s Dockerfile, else of the agent, else the base image', async () => {
+  it('is the one that is named, else of the workspace’s Dockerfile, else of the agent, else the default, else the base image', async () => {
     const named = await newBase('LABEL is=named');
     const agents = await newBase('LABEL is=agent');
     const idOf = async (reference: string) => (await engine.find(reference))?.id ?? '';
@@ -55,12 +55,15 @@ describe('[O1] the image of a sandbox', () => {
     const approvedDockerfile = (await projects.look({ folder: workspace }))?.approval ?? '';
     const provided = async (choice: ImageChoice) => await all.provide(choice, { progress: silent });
 
-    const everything = { workspace, approvedDockerfile, agent: 'mine' };
+    const other = await newBase('LABEL is=default');
+    const fallback = other.reference;
+    const everything = { workspace, approvedDockerfile, agent: 'mine', fallback };
     expect(await provided({ ...everything, image: named.reference })).toMatchObject({
       id: await idOf(named.reference),
     });
     expect(await provided(everything)).toMatchObject({ reference: own.reference, id: own.id });
-    expect(await provided({ workspace: empty, agent: 'mine' })).toEqual(ofAgent);
+    expect(await provided({ workspace: empty, agent: 'mine', fallback })).toEqual(ofAgent);
+    expect(await provided({ workspace: empty, fallback })).toMatchObject({ id: await idOf(fallback) });
     // It is on this engine or it is told how to make it; in both cases it is the one that is meant.
     const last = await provided({ workspace: empty }).then(
       ({ reference }) => reference,

@@ -8,6 +8,7 @@ import {
   why,
 } from '../../guard/guard.ts';
 import { type GuardedCommand, readGuarded } from '../../guard/guarded-command.ts';
+import { readGuardImage } from '../../guard/sandbox-image.ts';
 import type { Evaluation } from '../../policy/command-risk/risk.ts';
 import { SallyportError } from '../../protocol/errors.ts';
 import type { GuardResult } from '../../protocol/guard.ts';
@@ -132,7 +133,7 @@ async function partsOf(
   };
 }
 
-/** Flags alone: a file of the project, or one for other sandboxes, gives a guarded command nothing. */
+/** Flags alone: no file gives a guarded command anything but its image, which `readGuardImage` reads. */
 function specOf(options: GuardCommandOptions): SpecInput {
   const { tool: _tool, image, workspace, workspaceMode, profile, memory, disk, allow } = options;
   if (workspaceMode !== undefined && workspace === undefined) {
@@ -169,7 +170,7 @@ async function runInSandbox(
   const { stateDir } = readClientEnvironment();
   const { made, note, dispose } = await inFolder(
     spec,
-    { cwd: process.cwd(), writableCopy, stateDir },
+    { cwd: process.cwd(), writableCopy, stateDir, guardImage: await readGuardImage() },
     (more) => {
       const { mounts, ...rest } = more;
       const whole = { ...spec, ...rest, ...(mounts === undefined ? {} : { mounts: [...mounts] }) };

@@ -6,6 +6,8 @@ import { collect, countValue, cpusValue, lifetimeValue, sizeValue } from './valu
 
 export interface BoxOptions {
   readonly image?: string;
+  readonly defaultImage?: string;
+  readonly strictImage?: string;
   readonly name?: string;
   readonly label?: readonly string[];
   readonly env?: readonly string[];
@@ -52,7 +54,15 @@ export function withBoxOptions<Args extends unknown[]>(
   return command
     .option(
       '--image <reference>',
-      'image to run in (default: of the Dockerfile.sallyport in the workspace, or the base image)',
+      'image to run in (default: of the Dockerfile.sallyport in the workspace, or the default image)',
+    )
+    .option(
+      '--default-image <reference>',
+      'image with the standard profile where nothing else names one (default: the base image)',
+    )
+    .option(
+      '--strict-image <reference>',
+      'image with the strict profile where nothing else names one (default: the base image)',
     )
     .option('--name <name>', 'name of the sandbox (default: by its workspace, or made up)')
     .option('--label <name=value>', 'label; may be repeated', collect)

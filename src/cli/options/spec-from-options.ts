@@ -17,6 +17,8 @@ export type SpecFlags = Omit<SpecInput, 'workspace'> & { readonly workspace?: Pa
 /** Where a value was written, for messages: the field of the spec to its flag. */
 export const flagNames: Readonly<Record<string, string>> = {
   image: '--image',
+  'images.default': '--default-image',
+  'images.strict': '--strict-image',
   name: '--name',
   labels: '--label',
   envs: '--env',
@@ -65,10 +67,15 @@ export function specFlags(options: BoxOptions, cwd: string): SpecFlags {
     ...(pids === undefined ? {} : { pids }),
     ...(options.disk === undefined ? {} : { disk: options.disk }),
   };
+  const images = {
+    ...(options.defaultImage === undefined ? {} : { default: options.defaultImage }),
+    ...(options.strictImage === undefined ? {} : { strict: options.strictImage }),
+  };
   const workspace = workspaceOf(options, cwd);
   const egress = egressOf(options);
   return {
     ...(options.image === undefined ? {} : { image: options.image }),
+    ...(Object.keys(images).length === 0 ? {} : { images }),
     ...(options.name === undefined ? {} : { name: options.name }),
     ...(workspace === undefined ? {} : { workspace }),
     ...(mounts.length === 0 ? {} : { mounts }),

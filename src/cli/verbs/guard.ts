@@ -31,7 +31,10 @@ function registerGuard({ root, context, act }: Registry): void {
       'how long to wait for an answer (default and most: 5m)',
       graceValue,
     )
-    .option('--image <reference>', 'image of the sandbox (default: the base image)')
+    .option(
+      '--image <reference>',
+      'image of the sandbox (default: guard.image of your own file, or the base image)',
+    )
     .option(
       '--writable-copy',
       'give the sandbox a copy of this folder to write to, kept for sally diff and sally apply (default: this folder, read-only)',
