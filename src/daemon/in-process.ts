@@ -10,7 +10,6 @@ import { dockerRunLine } from '../engines/docker/docker-run-line.ts';
 import { porterVolumeName } from '../engines/docker/porter-volume.ts';
 import { serviceBody } from '../engines/docker/service-body.ts';
 import { defaultImageReference } from '../images/ensure-image.ts';
-import { dockerfileName } from '../images/project/project-source.ts';
 import { rememberedEngine } from '../lib/engine-choice.ts';
 import { engineFolderPath } from '../lib/engine-folders.ts';
 import { ownerId } from '../lib/owner.ts';
@@ -22,6 +21,7 @@ import { serviceCapabilities, type WantedService, wantedServices } from '../poli
 import { readPorterBinary } from '../porter/binary.ts';
 import type { BoxRequest } from '../protocol/box.ts';
 import { defaultImage } from '../protocol/default-image.ts';
+import { dockerfileName } from '../protocol/dockerfile-name.ts';
 import { bubblewrapChoice } from '../protocol/engine-environment.ts';
 import { label, ownedLabels } from '../protocol/labels.ts';
 import { parseSpec } from '../protocol/parse-spec.ts';
