@@ -8,6 +8,7 @@ import { join, resolve } from 'node:path';
 import { defaultImage } from '../protocol/default-image.ts';
 import { dockerfileName } from '../protocol/dockerfile-name.ts';
 import { isSallyportError } from '../protocol/errors.ts';
+import { strongestRuntime } from '../protocol/isolation-level.ts';
 import type { CreateInput } from '../protocol/requests.ts';
 import type { SandboxView } from '../protocol/views.ts';
 import { followEvents } from '../sdk/events.ts';
@@ -169,8 +170,9 @@ async function follow(
   }
 }
 
-/** What is remarked on has to do with what of the host is inside, with the user, and with who is beside it. */
+/** Notes are about what of the host is inside, the user, who is beside it, and a runtime that was left open. */
 function mayHaveNotes({ spec = {} }: CreateInput): boolean {
+  if (spec.runtime === strongestRuntime) return true;
   const { workspace, mounts, builtin_tools: tools, user, ports } = spec;
   const { required_services: required, optional_services: optional } = spec;
   return [workspace, mounts, tools, user, ports, required, optional].some((field) => field !== undefined);

@@ -84,7 +84,7 @@ export const specVariables: readonly Variable[] = [
   {
     name: 'SALLYPORT_RUNTIME',
     field: 'runtime',
-    meaning: 'the container runtime',
+    meaning: 'the container runtime, or strongest',
     read: (runtime) => ({ runtime }),
   },
   { name: 'SALLYPORT_USER', field: 'user', meaning: 'uid:gid', read: (user) => ({ user }) },

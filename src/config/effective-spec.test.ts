@@ -100,6 +100,13 @@ describe('[O7] the effective spec', () => {
     expect(effectiveSpec([...sources, source('flag', empty)]).spec.images).toEqual({});
   });
 
+  it('[R11] takes `runtime: strongest` of the user’s own file as the default', () => {
+    const own = source('user', { runtime: 'strongest' });
+    expect(origin([own], 'runtime')).toEqual(['strongest', 'user', '/user.yaml']);
+    expect(effectiveSpec([own]).spec.runtime).toBe('strongest');
+    expect(effectiveSpec([own, source('flag', { runtime: 'runc' })]).spec.runtime).toBe('runc');
+  });
+
   it('joins mounts by target and a workspace by field', () => {
     const { input } = effectiveSpec([
       source('project', {
@@ -197,6 +204,8 @@ describe("[O7] a project beyond the user's own file", () => {
     ['max_lifetime', { max_lifetime: '1h' }, { max_lifetime: '61m' }, { max_lifetime: '1h' }],
     ['profile', { profile: 'strict' }, { profile: 'standard' }, { profile: 'strict' }],
     ['runtime', { runtime: 'runsc' }, { runtime: 'runc' }, { runtime: 'runsc' }],
+    ['runtime', { runtime: 'strongest' }, { runtime: 'runc' }, { runtime: 'strongest' }],
+    ['runtime', { runtime: 'runsc' }, { runtime: 'strongest' }, { runtime: 'runsc' }],
   ];
 
   it.each(cases)('is refused: %s', (field, user, beyond, within) => {

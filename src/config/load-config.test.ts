@@ -135,6 +135,7 @@ describe('approval of a project file', () => {
     ['limits: {pids: 513}', 'use more than usual: pids 513'],
     ['profile: standard', 'profile: standard'],
     ['runtime: runc', 'runtime: runc'],
+    ['runtime: strongest', 'runtime: strongest'],
     ['user: "5:5"', 'user: 5:5'],
     ['command: [sh, -c, "a b"]', 'start by itself: "sh" "-c" "a b"'],
   ])('is needed for %s, and says what is asked for', async (text, line) => {

@@ -416,7 +416,9 @@ export const specFields: readonly SpecField[] = [
   },
   {
     field: 'runtime',
-    meaning: 'The container runtime, such as runsc. The engine must know it.',
+    meaning:
+      'The container runtime, such as runsc. The engine must know it. `strongest` takes the first of these that the engine lists and that ' +
+      'passes a check: kata or krun (never tried on hardware), runsc, runc. [engines.md](engines.md#runtimes) says more.',
     absent: "the engine's default",
     example: 'runsc',
     approval: 'always',

@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { boxBody } from '../engines/docker/box-body.ts';
+import { dockerBoxEngine } from '../engines/docker/box-engine.ts';
 import { readEngineEnvironment } from '../engines/docker/config.ts';
 import { discoverEngine } from '../engines/docker/discover.ts';
 import { dockerRunLine } from '../engines/docker/docker-run-line.ts';
@@ -18,11 +19,13 @@ import { placeShadows, planBox, plannedBox } from '../policy/box-plan.ts';
 import { requireSupported } from '../policy/engine-support.ts';
 import { workspaceName } from '../policy/names.ts';
 import { serviceCapabilities, type WantedService, wantedServices } from '../policy/services.ts';
+import { expectedRuntime, notKnown, runtimeChoice } from '../policy/strongest-runtime.ts';
 import { readPorterBinary } from '../porter/binary.ts';
 import type { BoxRequest } from '../protocol/box.ts';
 import { defaultImage } from '../protocol/default-image.ts';
 import { dockerfileName } from '../protocol/dockerfile-name.ts';
 import { bubblewrapChoice } from '../protocol/engine-environment.ts';
+import { strongestRuntime } from '../protocol/isolation-level.ts';
 import { label, ownedLabels } from '../protocol/labels.ts';
 import { parseSpec } from '../protocol/parse-spec.ts';
 import type { Spec, SpecInput } from '../protocol/spec.ts';
@@ -30,6 +33,7 @@ import { networkOf } from '../sandboxes/box-services.ts';
 import { execEnvironment } from '../sandboxes/exec-environment.ts';
 import { lookAtSpec } from '../sandboxes/look-at-spec.ts';
 import { homeOf } from '../sandboxes/materialise.ts';
+import type { EngineFacts } from '../sandboxes/ports.ts';
 import type { SandboxRecord } from '../sandboxes/records.ts';
 import { serviceRequest } from '../sandboxes/service-container.ts';
 import { specLabel } from '../sandboxes/spec-label.ts';
@@ -37,7 +41,7 @@ import { freeUid } from '../sandboxes/uid-pool.ts';
 import { readSetupEnvironment } from '../setup/config.ts';
 import { privateEnginePaths } from '../setup/private-engine/paths.ts';
 import { readDaemonConfig, readStateLocation } from './config.ts';
-import { bubblewrapParts, type DescribedBox } from './engine-parts.ts';
+import { bubblewrapParts, type DescribedBox, type EngineParts } from './engine-parts.ts';
 
 export interface Explained {
   readonly request: unknown;
@@ -85,12 +89,14 @@ export async function explainHere(input: SpecInput): Promise<Explained> {
     rootless: false,
     defaultRuntime: 'runc',
   };
-  requireSupported({ ...spec, engine: 'auto' }, engine);
+  const runtime = await expectedHere(spec, bubblewrap);
+  const asked = runtime === undefined ? spec : { ...spec, runtime: runtime.name };
+  requireSupported({ ...asked, engine: 'auto' }, engine);
   const looked = await lookAtSpec(spec, homedir(), {
     isPlaceholder: () => false,
     programs: runningPrograms(),
   });
-  const planned = planBox(spec, {
+  const planned = planBox(asked, {
     host: { uid, gid: process.getgid?.() ?? uid, platform: process.platform },
     places: {
       platform: process.platform,
@@ -120,6 +126,7 @@ export async function explainHere(input: SpecInput): Promise<Explained> {
       [label.id]: anyId,
       [label.name]: name,
       [label.spec]: specLabel(spec),
+      ...(runtime?.name === undefined ? {} : { [label.runtime]: runtime.name }),
     }),
     endsWithHost: false,
     network: networkOf({ spec, containerName }),
@@ -143,8 +150,35 @@ export async function explainHere(input: SpecInput): Promise<Explained> {
       required: service.required,
       request: explainService(service, { containerName, name, owner, plan }),
     })),
-    notes: plan.notes.map(({ message }) => message),
+    notes: [...plan.notes.map(({ message }) => message), ...(runtime?.notes ?? [])],
   };
+}
+
+/** A runtime, where one is known, and what to say about it. */
+interface ExpectedRuntime {
+  readonly name: string | undefined;
+  readonly notes: readonly string[];
+}
+
+/** Which runtime `strongest` would become. Asks an engine that runs, and starts nothing. Undefined: the spec does not leave it open. */
+async function expectedHere(
+  spec: Spec,
+  bubblewrap: EngineParts | undefined,
+): Promise<ExpectedRuntime | undefined> {
+  if (spec.runtime !== strongestRuntime) return undefined;
+  const engine = bubblewrap === undefined ? await dockerHere() : await bubblewrap.engine.facts();
+  if (engine === undefined) return { name: undefined, notes: [notKnown('no engine answers')] };
+  const choice = runtimeChoice(spec, engine);
+  if (choice === undefined) return undefined;
+  const { runtime, note } = expectedRuntime(choice.candidates, () => 'unknown');
+  return { name: runtime, notes: [...choice.notes.map(({ message }) => message), note] };
+}
+
+/** What the engine that a daemon would use says of itself. Undefined: none answers. */
+async function dockerHere(): Promise<EngineFacts | undefined> {
+  const { socket: privateSocket } = privateEnginePaths(readSetupEnvironment());
+  const { found } = await discoverEngine(readEngineEnvironment(), { privateSocket });
+  return found === undefined ? undefined : await dockerBoxEngine(found.connection, readPorterBinary).facts();
 }
 
 function docker(box: BoxRequest): DescribedBox {

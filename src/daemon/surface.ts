@@ -41,7 +41,7 @@ export interface SandboxesSurface {
   explain(
     body: CreateBody,
     signal?: AbortSignal,
-  ): Promise<{ readonly box: BoxRequest; readonly home: BoxHome }>;
+  ): Promise<{ readonly box: BoxRequest; readonly home: BoxHome; readonly notes: readonly string[] }>;
   prune(options: PruneOptions): Promise<readonly PrunedThing[]>;
   shutdown(keep: boolean): Promise<void>;
 }

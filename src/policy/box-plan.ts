@@ -91,6 +91,8 @@ export interface BoxPlan {
   readonly readOnlyRoot: boolean;
   readonly labels: Readonly<Record<string, string>>;
   readonly runtime?: string;
+  /** Candidates of `runtime: strongest`, strongest first, until one of them is chosen (`strongest-runtime.ts`). */
+  readonly runtimes?: readonly string[];
   /** There is a gate, and porter listens for it inside. */
   readonly egress?: true;
   /** What the one who asked should know. */

@@ -2,6 +2,7 @@
 
 import type { ServiceLimits } from '../protocol/box.ts';
 import { SallyportError } from '../protocol/errors.ts';
+import { isolationLevel } from '../protocol/isolation-level.ts';
 import { mostServices, type ServiceSpec } from '../protocol/service-spec.ts';
 import type { Spec } from '../protocol/spec.ts';
 
@@ -29,7 +30,10 @@ export interface ServiceFacts {
 }
 
 /** Refuses what cannot be, before anything is made. */
-export function requireServices(spec: Spec, { engine, runtime }: ServiceFacts): void {
+export function requireServices(
+  spec: Pick<Spec, 'profile' | 'required_services' | 'optional_services'>,
+  { engine, runtime }: ServiceFacts,
+): void {
   const services = wantedServices(spec);
   if (services.length === 0) return;
   if (spec.profile === 'strict') {
@@ -47,11 +51,13 @@ export function requireServices(spec: Spec, { engine, runtime }: ServiceFacts): 
     throw refused('required_services', `two services are called ${twice}, and a name is found once`);
   }
   if (engine !== 'docker') throw unsupported(`services need Docker Engine, and this engine is ${engine}`);
-  // gVisor is set up without a network here, and would otherwise bring a network stack that nobody has judged yet.
-  if (/runsc|gvisor/i.test(runtime)) {
+  if (!hasServices(runtime)) {
     throw unsupported(`services do not work with the runtime ${runtime} yet`);
   }
 }
+
+/** gVisor is set up without a network here, and would otherwise bring a network stack that nobody has judged yet. */
+export const hasServices = (runtime: string): boolean => isolationLevel(runtime) !== 'gvisor';
 
 function refused(field: string, why: string): SallyportError {
   return new SallyportError('refused_by_policy', `${field}: ${why}`, {

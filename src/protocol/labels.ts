@@ -10,6 +10,8 @@ export const label = {
   id: 'dev.sallyport.id',
   name: 'dev.sallyport.name',
   spec: 'dev.sallyport.spec',
+  /** The runtime that was chosen, on a sandbox whose spec leaves that open. */
+  runtime: 'dev.sallyport.runtime',
   /** Of the container of a service: its name. `id` and `name` are its sandbox's. */
   service: 'dev.sallyport.service',
   /** `ephemeral` on boxes of the strict profile. */
@@ -44,7 +46,9 @@ export type OwnedKind =
   /** A container that becomes an image and is never started. */
   | 'image-draft'
   /** A container in which an image's promises are tried. */
-  | 'image-check';
+  | 'image-check'
+  /** A container in which a runtime is tried. */
+  | 'runtime-check';
 
 export function ownedLabels(
   kind: OwnedKind,

@@ -162,7 +162,7 @@ export const specSchema = z.strictObject({
   profile: z.enum(['standard', 'strict']).optional(),
   /** Which engine it must be made by. Absent or `auto`: the one that the daemon works with. */
   engine: z.enum(engineNames).optional(),
-  /** Absent: the engine's default. */
+  /** Absent: the engine's default. `strongest`: see `policy/strongest-runtime.ts`. */
   runtime: z
     .string()
     .min(1)

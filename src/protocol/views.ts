@@ -1,6 +1,7 @@
 /** What the API answers with. Schemas, because the OpenAPI page is made from them; clients import the types alone. */
 
 import { z } from 'zod';
+import { isolationLevels } from './isolation-level.ts';
 import { execStates, sandboxStates, serviceStates } from './states.ts';
 
 const time = z.iso.datetime();
@@ -16,8 +17,10 @@ export const errorView = z.strictObject({
 const isolationView = z.strictObject({
   engine: z.string(),
   engine_version: z.string(),
-  /** As the engine names it; `default` where the sandbox named none. */
+  /** As the engine names it; `strongest` until one is chosen. */
   runtime: z.string(),
+  /** How much this runtime isolates. Absent: none is chosen yet. */
+  level: z.enum(isolationLevels).optional(),
   profile: z.enum(['standard', 'strict']),
   /** `services`: a network with its services alone, from which nothing leads out. */
   network: z.enum(['none', 'services']),

@@ -22,6 +22,7 @@ import type { BoxGate, BoxState } from './ports.ts';
 import type { RecordKeeper } from './record-keeper.ts';
 import type { DiskOver, SandboxRecord } from './records.ts';
 import { renewedPlan } from './renewed-plan.ts';
+import type { RuntimeChecks } from './runtime-checks.ts';
 import { diskErrorOf } from './sandbox-disk.ts';
 import type { SandboxExecs } from './sandbox-execs.ts';
 import { SocketForwards, wantsAgent } from './socket-forwards.ts';
@@ -36,6 +37,7 @@ export interface KeeperParts {
   readonly execs: SandboxExecs;
   readonly memory: MemoryDeaths;
   readonly stubs: StubTurns;
+  readonly runtimes: RuntimeChecks;
   /** Rejects if the copied files exceed the disk limit. */
   readonly requireDisk: () => Promise<void>;
   /** Fires when the sandbox is to be removed: then nothing more is made. */
@@ -509,13 +511,14 @@ export class BoxKeeper {
   }
 
   #materialisation(): Materialisation {
-    const { keeper, signal, stubs, requireDisk } = this.#parts;
+    const { keeper, signal, stubs, runtimes, requireDisk } = this.#parts;
     return {
       requireDisk,
       record: () => keeper.record,
       note: (news) => keeper.note(news),
       linkTo: (boxId) => this.#newLink(boxId),
       stubs,
+      runtimes,
       services: this.services,
       tell: (event) => {
         const { id } = keeper.record;

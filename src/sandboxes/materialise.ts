@@ -10,9 +10,11 @@ import type { Stub } from '../policy/held-paths.ts';
 import { imagePlaces } from '../policy/image-places.ts';
 import type { BoxRequest } from '../protocol/box.ts';
 import { defaultImage } from '../protocol/default-image.ts';
+import { strongestRuntime } from '../protocol/isolation-level.ts';
 import { label, ownedLabels } from '../protocol/labels.ts';
 import type { BoxLink } from './box-link.ts';
 import { type BoxServices, networkOf } from './box-services.ts';
+import { chooseRuntime } from './choose-runtime.ts';
 import { putCopy } from './copy-in.ts';
 import { diskNote } from './disk-note.ts';
 import { touchWorktree } from './git-worktree-look.ts';
@@ -20,6 +22,7 @@ import { makeShadows, provideShadows } from './make-shadows.ts';
 import { PinnedSources } from './pinned-sources.ts';
 import type { BoxHome, ImageChoice, PreparedClone } from './ports.ts';
 import type { SandboxRecord } from './records.ts';
+import type { RuntimeChecks } from './runtime-checks.ts';
 import { Saga } from './saga.ts';
 import { diskLimitOf } from './sandbox-disk.ts';
 import { specLabel } from './spec-label.ts';
@@ -35,6 +38,7 @@ export interface Materialisation {
   readonly linkTo: (boxId: string) => BoxLink;
   readonly stubs: StubTurns;
   readonly services: BoxServices;
+  readonly runtimes: RuntimeChecks;
   readonly tell: Tell;
   readonly requireDisk: () => Promise<void>;
   readonly signal: AbortSignal;
@@ -93,6 +97,7 @@ async function make(
   const porterVolume = await engine.providePorter(personal, signal);
   signal.throwIfAborted();
   checkpoint('create.porter');
+  await chooseRuntime(world, work, { image: personal, porterVolume });
   const { services } = work;
   await services.provideNetwork(saga);
   await makeShadows(world, work);
@@ -299,5 +304,10 @@ function boxLabels(record: SandboxRecord, owner: string): Record<string, string>
     [label.id]: record.id,
     [label.name]: record.name,
     [label.spec]: specLabel(record.spec),
+    ...runtimeLabel(record),
   });
 }
+
+/** What the spec leaves open. */
+const runtimeLabel = ({ spec, plan: { runtime } }: SandboxRecord): Record<string, string> =>
+  spec.runtime === strongestRuntime && runtime !== undefined ? { [label.runtime]: runtime } : {};

@@ -50,6 +50,7 @@ export interface SandboxRecord {
   readonly isolation: {
     readonly engine: string;
     readonly engineVersion: string;
+    /** `strongest` until one is chosen. */
     readonly runtime: string;
     readonly weaker?: readonly string[];
   };

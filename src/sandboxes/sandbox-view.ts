@@ -1,6 +1,7 @@
 /** A sandbox as the API shows it. */
 
 import { type WantedService, wantedServices } from '../policy/services.ts';
+import { isolationLevel, strongestRuntime } from '../protocol/isolation-level.ts';
 import type { PortView, SandboxView, ServiceView } from '../protocol/views.ts';
 import { defaultIdleMs } from './life-watch.ts';
 import type { SandboxRecord } from './records.ts';
@@ -40,6 +41,7 @@ export function sandboxView(
       engine: isolation.engine,
       engine_version: isolation.engineVersion,
       runtime: isolation.runtime,
+      ...(isolation.runtime === strongestRuntime ? {} : { level: isolationLevel(isolation.runtime) }),
       profile: plan.profile,
       network: wanted.length === 0 ? 'none' : 'services',
       ...(isolation.weaker === undefined ? {} : { weaker: [...isolation.weaker] }),

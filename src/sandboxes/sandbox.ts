@@ -47,6 +47,7 @@ import { requireProvisionSource } from './provision-source.ts';
 import { PublishedPorts } from './published-ports.ts';
 import { RecordKeeper } from './record-keeper.ts';
 import type { DiskOver, ExecRecord, SandboxRecord } from './records.ts';
+import type { RuntimeChecks } from './runtime-checks.ts';
 import { diskErrorOf, SandboxDisk } from './sandbox-disk.ts';
 import { SandboxExecs } from './sandbox-execs.ts';
 import { SandboxNet } from './sandbox-net.ts';
@@ -69,6 +70,7 @@ export interface SandboxParts {
   readonly record: SandboxRecord;
   readonly execs: readonly ExecRecord[];
   readonly stubs: StubTurns;
+  readonly runtimes: RuntimeChecks;
   readonly disk: DiskMeter;
   /** Of the spec, bound before anything was made. */
   readonly ports?: readonly BoundPort[];
@@ -118,7 +120,8 @@ export class Sandbox {
       this.#onState(to);
       if (to === 'DELETED') parts.removed(this);
     });
-    const { name, image, isolation, plan } = parts.record;
+    const { name, image, plan } = parts.record;
+    const keeper = this.#keeper;
     this.#execs = new SandboxExecs(
       {
         store: world.store,
@@ -130,7 +133,10 @@ export class Sandbox {
         overdue: (error) => this.#background('stop a sandbox that does not obey', this.#onLost(error)),
         ranOutOfMemory: () =>
           this.#memory.since(async () => (await this.#box.link?.answering(probeTimeoutMs))?.files),
-        where: `${isolation.engine} ${isolation.runtime} ${plan.profile} ${image}`,
+        get where() {
+          const { engine, runtime } = keeper.record.isolation;
+          return `${engine} ${runtime} ${plan.profile} ${image}`;
+        },
         sandboxName: name,
         changed: (exec) => this.#onExecEnded(exec),
         report: world.report,
@@ -142,6 +148,7 @@ export class Sandbox {
       execs: this.#execs,
       memory: this.#memory,
       stubs: parts.stubs,
+      runtimes: parts.runtimes,
       requireDisk: () => this.#disk.requireWithinLimits(),
       signal: this.#abort.signal,
       lost: (error) => this.#background('look after a lost connection', this.#onLost(error)),

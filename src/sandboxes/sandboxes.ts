@@ -9,10 +9,12 @@ import { requireSupported } from '../policy/engine-support.ts';
 import type { HostPlaces } from '../policy/forbidden-sources.ts';
 import { randomName, workspaceName } from '../policy/names.ts';
 import { requireServices, wantedServices } from '../policy/services.ts';
+import { expectedRuntime, leaveRuntimeOpen, planOn, runtimeChoice } from '../policy/strongest-runtime.ts';
 import type { BoxRequest } from '../protocol/box.ts';
 import { defaultImage } from '../protocol/default-image.ts';
 import { SallyportError } from '../protocol/errors.ts';
 import { type ExecId, isSandboxId, type SandboxId, sandboxIdFrom } from '../protocol/ids.ts';
+import { strongestRuntime } from '../protocol/isolation-level.ts';
 import { label } from '../protocol/labels.ts';
 import { parseSpec } from '../protocol/parse-spec.ts';
 import type { CreateBody } from '../protocol/requests.ts';
@@ -30,6 +32,7 @@ import { type PrunedThing, type PruneOptions, pruneAll } from './prune.ts';
 import { requireKnownAgent } from './prune-agent.ts';
 import type { SandboxRecord } from './records.ts';
 import { retentionCheckMs, retentionReason } from './retention.ts';
+import { RuntimeChecks } from './runtime-checks.ts';
 import { Sandbox } from './sandbox.ts';
 import { foundServices, sweepOrphans } from './service-orphans.ts';
 import type { StubTurns } from './stubs.ts';
@@ -58,6 +61,13 @@ const factsFreshMs = 10_000;
 /** The image's name before it is known: the default one is chosen when it is needed. */
 const baseImage = 'base';
 
+export interface ExplainedBox {
+  readonly box: BoxRequest;
+  readonly home: BoxHome;
+  /** What the one who asked should know. */
+  readonly notes: readonly string[];
+}
+
 interface Planned {
   readonly name: string;
   readonly plan: BoxPlan;
@@ -71,6 +81,7 @@ export class Sandboxes {
   readonly #names = new Map<string, Sandbox | undefined>();
   readonly #watch: EngineWatch;
   readonly #disk: DiskWatch;
+  readonly #runtimes: RuntimeChecks;
   readonly #stubs: StubTurns = {
     turns: new Serial(),
     neededByOthers: (id, path) =>
@@ -90,6 +101,7 @@ export class Sandboxes {
       sandboxes: () => this.list().map((sandbox) => sandbox.watched),
       report: world.report,
     });
+    this.#runtimes = new RuntimeChecks(world);
     this.#watch = new EngineWatch(world, {
       event: (event) => this.#byContainer(event.boxId)?.onEngineEvent(event),
       back: () => {
@@ -229,16 +241,21 @@ export class Sandboxes {
     return sandbox;
   }
 
-  async explain(
-    body: CreateBody,
-    signal?: AbortSignal,
-  ): Promise<{ readonly box: BoxRequest; readonly home: BoxHome }> {
+  async explain(body: CreateBody, signal?: AbortSignal): Promise<ExplainedBox> {
     const facts = await this.#engineFacts(body.spec.runtime);
     requireRuntime(body.spec.runtime, facts);
     const planned = this.#plan(body.spec, facts, await this.#lookAt(body.spec, body.programs, signal));
-    const record = this.#newRecord(body, planned, facts);
-    const provided = { image: record.image, porterVolume: 'sallyport-porter' };
-    return { box: boxOf(record, this.#world.owner, provided), home: homeOf(record.plan) };
+    const { plan, ...made } = this.#newRecord(body, planned, facts);
+    const notes = plan.notes.map(({ message }) => message);
+    const provided = { image: made.image, porterVolume: 'sallyport-porter' };
+    const explained = (settled: BoxPlan, more: readonly string[] = []): ExplainedBox => ({
+      box: boxOf({ ...made, plan: settled }, this.#world.owner, provided),
+      home: homeOf(settled),
+      notes: [...notes, ...more],
+    });
+    if (plan.runtimes === undefined) return explained(plan);
+    const expected = expectedRuntime(plan.runtimes, (runtime) => this.#runtimes.known(facts, runtime));
+    return explained(planOn(plan, expected.runtime), [expected.note]);
   }
 
   async prune(options: PruneOptions): Promise<readonly PrunedThing[]> {
@@ -278,7 +295,8 @@ export class Sandboxes {
   async #engineFacts(runtime: string | undefined): Promise<EngineFacts> {
     const known = this.#facts;
     const isFresh = known !== undefined && performance.now() - known.atMs < factsFreshMs;
-    if (isFresh && (runtime === undefined || known.value.runtimes.includes(runtime))) return known.value;
+    const isNamed = runtime !== undefined && runtime !== strongestRuntime;
+    if (isFresh && (!isNamed || known.value.runtimes.includes(runtime))) return known.value;
     const value = await this.#world.engine.facts();
     this.#facts = { value, atMs: performance.now() };
     return value;
@@ -302,8 +320,11 @@ export class Sandboxes {
   }
 
   #plan(spec: Spec, engine: EngineFacts, looked: Looked): Planned {
-    requireSupported(spec, engine);
-    requireServices(spec, { engine: engine.name, runtime: spec.runtime ?? engine.defaultRuntime });
+    const choice = runtimeChoice(spec, engine);
+    // What holds for the weakest candidate holds for whichever is chosen.
+    const asked = choice === undefined ? spec : { ...spec, runtime: choice.weakest };
+    requireSupported(asked, engine);
+    requireServices(asked, { engine: engine.name, runtime: asked.runtime ?? engine.defaultRuntime });
     const used = new Set(
       this.list()
         .map(({ record }) => record.plan)
@@ -311,13 +332,14 @@ export class Sandboxes {
         .filter((uid) => uid !== undefined),
     );
     const { host, places } = this.#options;
-    const plan = planBox(spec, {
+    const planned = planBox(asked, {
       host,
       places,
       engine,
       freeUid: freeUid(this.#world.owner, used),
       ...looked,
     });
+    const plan = choice === undefined ? planned : leaveRuntimeOpen(planned, choice);
     const byWorkspace = looked.workspace === undefined ? undefined : workspaceName(looked.workspace.real);
     return { name: spec.name ?? byWorkspace ?? randomName(randomBytes(4)), plan };
   }
@@ -366,7 +388,7 @@ export class Sandboxes {
 
   #parts(record: SandboxRecord, execs: Awaited<ReturnType<SandboxWorld['store']['loadExecs']>>) {
     const removed = (sandbox: Sandbox) => this.#drop(sandbox);
-    return { record, execs, stubs: this.#stubs, disk: this.#disk, removed };
+    return { record, execs, stubs: this.#stubs, runtimes: this.#runtimes, disk: this.#disk, removed };
   }
 
   #keep(sandbox: Sandbox): void {
@@ -429,7 +451,7 @@ export class Sandboxes {
     const { plan } = this.#plan(spec, facts, await this.#lookAt(spec));
     const body: CreateBody = { spec, ephemeral: false, detached: false, reuse: false };
     const record: SandboxRecord = {
-      ...this.#newRecord(body, { name, plan }, facts, id),
+      ...onItsRuntime(this.#newRecord(body, { name, plan }, facts, id), box),
       containerId: box.id,
       isFilled: true,
       state: 'STOPPED',
@@ -461,6 +483,13 @@ export class Sandboxes {
   }
 }
 
+/** The runtime that its container has, where the spec does not say. */
+function onItsRuntime(record: SandboxRecord, { labels }: KnownBox): SandboxRecord {
+  const runtime = labels[label.runtime];
+  if (record.plan.runtimes === undefined || runtime === undefined) return record;
+  return { ...record, plan: planOn(record.plan, runtime), isolation: { ...record.isolation, runtime } };
+}
+
 async function endOf(sandbox: Sandbox): Promise<void> {
   if (sandbox.record.ephemeral) await sandbox.remove({ force: true });
   else await sandbox.stop(5000);
@@ -468,7 +497,7 @@ async function endOf(sandbox: Sandbox): Promise<void> {
 
 /** Asked before anything is made: a box that fell back to another runtime would have another isolation. */
 function requireRuntime(runtime: string | undefined, { runtimes }: EngineFacts): void {
-  if (runtime === undefined || runtimes.includes(runtime)) return;
+  if (runtime === undefined || runtime === strongestRuntime || runtimes.includes(runtime)) return;
   throw new SallyportError('runtime_missing', `the engine has no runtime ${JSON.stringify(runtime)}`, {
     details: { runtime, available: [...runtimes] },
     advice: `It has ${runtimes.join(', ')}; \`sally doctor\` says more.`,

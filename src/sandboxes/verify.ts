@@ -61,7 +61,7 @@ export async function verifyBox(
   record: SandboxRecord,
   gate?: Pick<BoxGate, 'preflight'>,
 ): Promise<VerifyView> {
-  const [shown, reached = []] = await Promise.all([show(porter), gate?.preflight(porter)]);
+  const [shown, reached = []] = await Promise.all([showInForce(porter), gate?.preflight(porter)]);
   const checks = [...verified(shown, record).checks, ...quotaRow(porter, record), ...reached];
   return { ok: checks.every(({ status }) => status !== 'failed'), checks };
 }
@@ -125,7 +125,7 @@ export async function requireInForce(
   sources: PinnedSources,
   isLocal: () => Promise<boolean>,
 ): Promise<readonly { readonly code: string; readonly message: string }[]> {
-  const shown = await show(porter, shownOfMounts(record.plan.mounts));
+  const shown = await showInForce(porter, shownOfMounts(record.plan.mounts));
   const failed = verified(shown, record).checks.filter(({ status }) => status === 'failed');
   if (failed.length === 0) {
     await sources.requireMounted(shown, isLocal);
@@ -144,7 +144,8 @@ function check({ name, expected, find, fits }: Expectation, shown: Shown): Verif
   return { name, expected, found, status: (fits?.(found) ?? found === expected) ? 'ok' : 'failed' };
 }
 
-async function show(porter: Porter, more: readonly string[] = []): Promise<Shown> {
+/** What a sandbox shows at its start, in the order of `shownFiles`. */
+export async function showInForce(porter: Porter, more: readonly string[] = []): Promise<Shown> {
   const asked = [...shownFiles, ...more, ...shownLast];
   const chunks: Buffer[] = [];
   let bytes = 0;

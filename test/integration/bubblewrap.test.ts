@@ -105,6 +105,13 @@ describe.runIf(isThere)('bubblewrap', () => {
     expect(await world.engine.list(world.owner)).toEqual([]);
   });
 
+  test('[R11] is the strongest runtime where there is no other', async () => {
+    const { make } = await openSandboxes({ on: 'bubblewrap' });
+    const box = await make({ spec: { runtime: 'strongest' } });
+    expect(box.view().isolation).toMatchObject({ runtime: 'bwrap', level: 'bubblewrap' });
+    expect((await runInSandbox(box, ['echo', 'runs'])).stdout.data).toBe('runs\n');
+  });
+
   test('says in `inspect` what it isolates less', async () => {
     const { make } = await openSandboxes({ on: 'bubblewrap' });
     const { isolation } = (await make()).view();

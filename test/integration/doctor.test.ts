@@ -21,6 +21,7 @@ describe('sally doctor', () => {
       'storage',
       'cgroup',
       'runtimes',
+      'isolation-levels',
       'seccomp',
       'user-namespaces',
       'limits',

@@ -5,6 +5,7 @@ import { chown, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { engineInfo } from '../../src/engines/docker/system/info.ts';
 import type { EngineConnection } from '../../src/engines/docker/wire/connection.ts';
 import { followWireEvents } from '../../src/sdk/events.ts';
 import { type CreateOptions, Sandbox, type Verification } from '../../src/sdk/sandbox.ts';
@@ -295,6 +296,24 @@ when(asRoot, requirement('Podman', commandExists('podman'))).describe('[R11] san
       if (event.type === 'exec.started') break;
     }
     expect(codes.includes('hosts_shared')).toBe(isShared);
+  });
+
+  test('[R11] have its default runtime, which is the strongest there, and no other that Podman names', async () => {
+    const place = { connection: podman.connection, image: testEngine().image };
+    const { home, make } = await openPlace(place);
+    const { runtimes, defaultRuntime } = await home.engine.facts();
+    // Podman ignores the runtime that a request names.
+    const named = (await engineInfo(podman.connection)).runtimes.filter((name) => name !== defaultRuntime);
+    expect(runtimes).toEqual([defaultRuntime]);
+    for (const runtime of ['runsc', 'kata'].filter((name) => named.includes(name)))
+      await expect(make({ runtime })).rejects.toMatchObject({
+        code: 'runtime_missing',
+        details: { runtime },
+      });
+    const box = await make({ runtime: 'strongest' });
+    expect(box.info.isolation).toMatchObject({ runtime: defaultRuntime, level: 'container' });
+    expect((await box.exec(['echo', 'runs'])).stdout).toBe('runs\n');
+    await box.remove();
   });
 
   test('[R6] has a gate with both entrances: by proxy, and by names alone', async () => {

@@ -398,7 +398,7 @@ export class LittleSandboxes implements SandboxesSurface {
 
   async explain(body: CreateBody) {
     const box = { name: body.spec.name ?? 'x' } as BoxRequest;
-    return { box, home: { uid: 1, gid: 1, home: '/', workdir: '/' } };
+    return { box, home: { uid: 1, gid: 1, home: '/', workdir: '/' }, notes: [] };
   }
 
   async prune({ dryRun }: { readonly dryRun: boolean }) {

@@ -25,7 +25,10 @@ export async function lsCommand(options: LsOptions, { signal }: CliContext): Pro
     if (options.json === true) printJson({ sandboxes, other_engines: others.map(otherView) });
     else if (options.quiet === true) for (const { name } of sandboxes) print(name);
     else {
-      for (const row of table(['NAME', 'STATE', 'IMAGE', 'WORKSPACE', 'CREATED'], sandboxes.map(rowOf)))
+      for (const row of table(
+        ['NAME', 'STATE', 'IMAGE', 'ISOLATION', 'WORKSPACE', 'CREATED'],
+        sandboxes.map(rowOf),
+      ))
         print(row);
       for (const other of others) note(otherLine(other));
     }
@@ -48,6 +51,7 @@ function rowOf({
   state,
   running_execs,
   image,
+  isolation,
   workspace,
   created_at,
   services,
@@ -56,5 +60,12 @@ function rowOf({
   const where = workspace === undefined ? '-' : `${workspace.path} (${workspace.mode})`;
   const broken = services.filter((service) => service.state === 'FAILED').map((service) => service.name);
   const failed = broken.length === 0 ? '' : ` (failed: ${broken.join(', ')})`;
-  return [name, `${state.toLowerCase()}${running}${failed}`, image, where, ago(created_at)];
+  return [
+    name,
+    `${state.toLowerCase()}${running}${failed}`,
+    image,
+    isolation.level ?? '-',
+    where,
+    ago(created_at),
+  ];
 }

@@ -97,7 +97,7 @@ export function withBoxOptions<Args extends unknown[]>(
     .addOption(new Option('--pids <number>').argParser(countValue).hideHelp())
     .option('--disk <size>', 'disk limit (default: 20g)', sizeValue)
     .addOption(new Option('--engine <name>', 'engine that makes it (default: auto)').choices(engineNames))
-    .option('--runtime <name>', "container runtime, such as runsc (default: the engine's)")
+    .option('--runtime <name>', "container runtime, such as runsc, or strongest (default: the engine's)")
     .option('--network <none>', 'only none exists: a sandbox has no network card')
     .option('--secret <name>', 'secret that the gate puts into its requests; may be repeated', collect)
     .option('--allow <host[:port]>', 'host that it may reach, such as *.x.com; may be repeated', collect)

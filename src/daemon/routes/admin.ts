@@ -19,11 +19,13 @@ export const adminRoutes = [
         request: z.record(z.string(), z.unknown()),
         docker_run: z.string().optional(),
         command_line: z.string().optional(),
+        /** What the one who asked should know, such as how far the runtime is known. */
+        notes: z.array(z.string()),
       }),
     },
     handle: async ({ services, body, signal }) => {
-      const { box, home } = await services.sandboxes.explain(body, signal);
-      return json({ box, ...(await services.describeBox(box, home)) });
+      const { box, home, notes } = await services.sandboxes.explain(body, signal);
+      return json({ box, ...(await services.describeBox(box, home)), notes });
     },
   }),
   route({

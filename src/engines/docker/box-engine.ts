@@ -25,7 +25,7 @@ import { type PorterProgram, PorterVolumes, porterVolumeName } from './porter-vo
 import { findBox, stopBox } from './stop-box.ts';
 import { StorageSize } from './storage-size.ts';
 import { sweepStale } from './sweep-stale.ts';
-import { engineInfo } from './system/info.ts';
+import { engineInfo, usableRuntimes } from './system/info.ts';
 import { type EngineVersion, engineVersion, isPodman } from './system/version.ts';
 import { listVolumes } from './volumes/list.ts';
 import { removeVolume } from './volumes/remove.ts';
@@ -119,13 +119,14 @@ async function engineFacts(
   version: EngineVersion,
   signal: AbortSignal | undefined,
 ): Promise<EngineFacts> {
-  const { id, runtimes, defaultRuntime, securityOptions } = await engineInfo(connection, within(signal));
+  const info = await engineInfo(connection, within(signal));
+  const { id, defaultRuntime, securityOptions } = info;
   return {
     ...(id === '' || isPodman(version) ? {} : { id }),
     name: isPodman(version) ? 'podman' : 'docker',
     version: version.engine,
     endpoint: connection.endpoint,
-    runtimes,
+    runtimes: usableRuntimes(info, version),
     defaultRuntime,
     rootless: securityOptions.some((option) => option.split(',').includes('name=rootless')),
   };

@@ -5,8 +5,8 @@ import { type ListedContainer, listContainers } from './containers/list.ts';
 import { removeContainer } from './containers/remove.ts';
 import type { EngineConnection } from './wire/connection.ts';
 
-/** They belong to nobody, so any daemon may. Boxes are the affair of the daemon that has their records. */
-const helpers: readonly OwnedKind[] = ['porter-filler', 'image-draft', 'image-check'];
+/** No record names them, so any daemon may. Boxes are the affair of the daemon that has their records. */
+const helpers: readonly OwnedKind[] = ['porter-filler', 'image-draft', 'image-check', 'runtime-check'];
 
 export async function sweepStale(connection: EngineConnection, olderThanMs: number): Promise<number> {
   const found = await Promise.all(

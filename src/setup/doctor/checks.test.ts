@@ -8,6 +8,7 @@ import { checkEngineFound } from './engine-found.ts';
 import { checkHostGit } from './host-git.ts';
 import {
   checkCgroups,
+  checkIsolationLevels,
   checkLimits,
   checkRuntimes,
   checkSeccomp,
@@ -89,6 +90,19 @@ describe('isolation checks', () => {
     [{ memory: false, cpu: false, pids: false, swap: false }, 'fail'],
   ])('limits %j: %s', (limits, status) => {
     expect(checkLimits(limits).status).toBe(status);
+  });
+
+  it.each([
+    [['runc', 'io.containerd.runc.v2'], 'runc', 'container (runc), no vm (kata, krun), no gvisor (runsc)'],
+    [['runc', 'runsc'], 'runc', 'gvisor (runsc), container (runc), no vm (kata, krun)'],
+    [
+      ['runc', 'runsc', 'kata-qemu', 'krun'],
+      'runc',
+      'vm (kata-qemu, krun), gvisor (runsc), container (runc)',
+    ],
+    [[], 'crun', 'container (crun), no vm (kata, krun), no gvisor (runsc)'],
+  ])('[R11] names the isolation levels that %j offer', (runtimes, defaultRuntime, value) => {
+    expect(checkIsolationLevels({ runtimes, defaultRuntime })).toMatchObject({ status: 'ok', value });
   });
 
   it('names the runtimes that isolate more, and leaves out the aliases of runc', () => {

@@ -1,6 +1,7 @@
 /** Judges what the engine can enforce: storage, cgroups, runtimes, seccomp, user namespaces, limits. */
 
 import type { EngineInfo } from '../../engines/docker/system/info.ts';
+import { type IsolationLevel, isolationLevel } from '../../protocol/isolation-level.ts';
 import type { Check } from './check.ts';
 
 export function checkIsolation(info: EngineInfo): readonly Check[] {
@@ -8,6 +9,7 @@ export function checkIsolation(info: EngineInfo): readonly Check[] {
     checkStorage(info.storageDriver),
     checkCgroups(info),
     checkRuntimes(info),
+    checkIsolationLevels(info),
     checkSeccomp(info.securityOptions),
     checkUserNamespaces(info.securityOptions),
     checkLimits(info.limits),
@@ -51,16 +53,15 @@ export function checkCgroups({
   };
 }
 
-const strongRuntime = /^(runsc|kata|krun|io\.containerd\.(runsc|kata))/;
+const isAliasOfRunc = (name: string): boolean =>
+  name.startsWith('io.containerd.runc') || name === 'io.containerd.runtime.v1.linux';
 
 export function checkRuntimes({
   runtimes,
   defaultRuntime,
 }: Pick<EngineInfo, 'runtimes' | 'defaultRuntime'>): Check {
-  const named = runtimes.filter(
-    (name) => !name.startsWith('io.containerd.runc') && name !== 'io.containerd.runtime.v1.linux',
-  );
-  const strong = named.filter((name) => strongRuntime.test(name));
+  const named = runtimes.filter((name) => !isAliasOfRunc(name));
+  const strong = named.filter((name) => isolationLevel(name) !== 'container');
   const list = named.map((name) => (name === defaultRuntime ? `${name} (default)` : name)).join(', ');
   const note = strong.length === 0 ? '; none of gVisor (runsc), kata, krun' : '';
   return {
@@ -68,6 +69,39 @@ export function checkRuntimes({
     title: 'runtimes',
     status: 'ok',
     value: `${list || 'not named by this engine'}${note}`,
+  };
+}
+
+const levels: readonly (readonly [IsolationLevel, string])[] = [
+  ['vm', 'kata, krun'],
+  ['gvisor', 'runsc'],
+  ['container', 'runc'],
+];
+
+/** What the engine lists. Only a check of `runtime: strongest` says whether it works. */
+export function checkIsolationLevels({
+  runtimes,
+  defaultRuntime,
+}: Pick<EngineInfo, 'runtimes' | 'defaultRuntime'>): Check {
+  const named = [...new Set([defaultRuntime, ...runtimes])].filter(
+    (name) => name !== '' && !isAliasOfRunc(name),
+  );
+  const offered = levels.map(([level, examples]) => {
+    const names = named.filter((name) => isolationLevel(name) === level);
+    return { level, names, examples };
+  });
+  const there = offered.filter(({ names }) => names.length > 0);
+  const missing = offered.filter(({ names }) => names.length === 0);
+  const value = [
+    ...there.map(({ level, names }) => `${level} (${names.join(', ')})`),
+    ...missing.map(({ level, examples }) => `no ${level} (${examples})`),
+  ].join(', ');
+  return {
+    id: 'isolation-levels',
+    title: 'isolation levels',
+    status: 'ok',
+    value,
+    details: ['as the engine lists them; `--runtime strongest` checks one before it uses it'],
   };
 }
 

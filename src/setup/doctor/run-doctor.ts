@@ -2,7 +2,7 @@
 
 import type { EngineEnvironment } from '../../engines/docker/config.ts';
 import { discoverEngine, type FoundEngine } from '../../engines/docker/discover.ts';
-import { engineInfo } from '../../engines/docker/system/info.ts';
+import { engineInfo, usableRuntimes } from '../../engines/docker/system/info.ts';
 import { engineVersion } from '../../engines/docker/system/version.ts';
 import { packageInfo } from '../../lib/package-root.ts';
 import { isSallyportError } from '../../protocol/errors.ts';
@@ -75,7 +75,7 @@ async function examineEngine(found: FoundEngine, { setup, signal }: DoctorReques
       architecture: version.architecture,
       checks: [
         ...checkVersions(version),
-        ...checkIsolation(info),
+        ...checkIsolation({ ...info, runtimes: usableRuntimes(info, version) }),
         checkDisk('disk-engine', "disk of the engine's data", { folder: info.dataRoot, freeBytes }),
       ],
     };

@@ -1,4 +1,5 @@
 import type { CallOptions, EngineConnection } from '../wire/connection.ts';
+import { type EngineVersion, isPodman } from './version.ts';
 
 export interface EngineInfo {
   /** Docker keeps it with its data. Podman makes another one for each answer. */
@@ -79,4 +80,16 @@ export async function engineInfo(
       warnings: body.Warnings ?? [],
     }),
   );
+}
+
+/**
+ * The runtimes that a container can be given. SECURITY: Podman names all of its configuration, and its Docker-compatible API ignores the one that
+ * a request names: the container gets the default, and would be taken for more isolated than it is.
+ * https://github.com/containers/podman/issues/28429 is about its own API; the compatible one has no place for it either.
+ */
+export function usableRuntimes(
+  { runtimes, defaultRuntime }: Pick<EngineInfo, 'runtimes' | 'defaultRuntime'>,
+  version: EngineVersion,
+): readonly string[] {
+  return isPodman(version) ? [defaultRuntime].filter((name) => name !== '') : runtimes;
 }
