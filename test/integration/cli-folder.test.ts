@@ -99,11 +99,12 @@ describe('sally explain', () => {
     expect(shown.code, shown.stderr).toBe(0);
     const { request, services } = JSON.parse(shown.stdout);
     const network = request.HostConfig.NetworkMode;
+    const host = [`HOST_UID=${process.getuid?.()}`, `HOST_GID=${process.getgid?.()}`];
     expect(services).toMatchObject([
       {
         name: 'db',
         required: true,
-        request: { Image: 'postgres', Env: ['PASSWORD=***'], HostConfig: { NetworkMode: network } },
+        request: { Image: 'postgres', Env: [...host, 'PASSWORD=***'], HostConfig: { NetworkMode: network } },
       },
       { name: 'cache', required: false, request: { HostConfig: { CapDrop: ['ALL'], Privileged: false } } },
     ]);
