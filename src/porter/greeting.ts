@@ -16,7 +16,7 @@ const maxBuildIdCharacters = 64;
 /** From here on numbers of streams are porter's. */
 export const firstPorterStream = 2 ** 31;
 /** So many numbers are left to a host, or there is something wrong with the porter: an exec takes one. */
-const fewestStreams = 2 ** 24;
+export const fewestStreams = 2 ** 24;
 
 export interface PorterWelcome {
   readonly major: number;
