@@ -1,15 +1,16 @@
 /** `.ci/run` with lanes that are small scripts, in a repository that has what the script itself uses. */
 
 import { execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { requirementIds } from './mission-report.mjs';
+import { documentNames } from './requirements/documents.mjs';
 import { root } from './steps.mjs';
 
 const lanes = ['check', 'clients', 'debian-12', 'debian-13', 'debian-sid', 'user'];
-const title = requirementIds.map((id) => `[${id}]`).join('');
+const title = `${requirementIds.map((id) => `[${id}]`).join('')} works`;
 
 /** The JSON report of a run in which the only test ended so. */
 const resultsWith = (status) =>
@@ -40,9 +41,20 @@ beforeEach(() => {
     'package.json',
     'scripts/mission.mjs',
     'scripts/mission-report.mjs',
+    'scripts/requirements/documents.mjs',
+    'scripts/requirements/report.mjs',
     'scripts/steps.mjs',
+    'scripts/test-sources.mjs',
   ];
   for (const path of used) cpSync(join(root, path), join(clone, path));
+  for (const name of documentNames) {
+    const sentence = `{ says: it works, id: G1, does: it does, tests: [{ all.test.ts: works }] }`;
+    writeFileSync(
+      join(clone, `scripts/requirements/${name}.yaml`),
+      `title: ${name}\nsentences:\n  - ${sentence}\n`,
+    );
+  }
+  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
   writeFileSync(join(clone, 'all.test.ts'), `it('${title}', () => {});\n`);
   const git = (...args) =>
     execFileSync('git', ['-c', 'user.name=a', '-c', 'user.email=a@b', ...args], { cwd: clone });

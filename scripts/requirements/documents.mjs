@@ -22,11 +22,11 @@ import { requirementIds } from '../mission-report.mjs';
 import { root } from '../steps.mjs';
 
 const folder = join(root, 'scripts/requirements');
-const order = ['sandbox', 'services', 'images', 'agents', 'guard'];
+export const documentNames = ['sandbox', 'services', 'images', 'agents', 'guard'];
 
 export function readDocuments() {
   const files = readdirSync(folder).filter((name) => name.endsWith('.yaml'));
-  const expected = order.map((name) => `${name}.yaml`);
+  const expected = documentNames.map((name) => `${name}.yaml`);
   const unknown = [
     ...files.filter((name) => !expected.includes(name)),
     ...expected.filter((name) => !files.includes(name)),
