@@ -9,9 +9,9 @@ export function requirementsPage(documents) {
     '# Requirements',
     [
       'Sallyport does what five designs describe. Each sentence of theirs that states a behaviour is a row:',
-      'what it says, how Sallyport does it, and the tests that fail without it. `npm run mission` checks that',
-      'these tests exist, ran and passed. Where Sallyport differs the row says why; what is not true yet is',
-      'listed as open.',
+      'what it says, how Sallyport does it, and the tests that fail without it. `npm run mission` fails if such',
+      'a test does not exist or failed, and lists those that were not run. Where Sallyport differs the row says',
+      'why; what is not true yet is listed as open.',
     ].join('\n'),
     ...documents.flatMap(({ title, sentences }) => [`## ${title}`, tableOf(sentences)]),
     '## Where we differ',

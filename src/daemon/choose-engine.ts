@@ -4,20 +4,14 @@
  */
 
 import type { EngineName } from '../protocol/engine-environment.ts';
-import { type ErrorCode, isSallyportError, SallyportError } from '../protocol/errors.ts';
+import { isSallyportError, SallyportError } from '../protocol/errors.ts';
+import { noEngine } from '../protocol/no-engine.ts';
 import type { EngineParts } from './engine-parts.ts';
 
 export interface EngineWays {
   readonly docker: () => Promise<EngineParts>;
   readonly bubblewrap: () => Promise<EngineParts>;
 }
-
-/** No container engine answers, also after an attempt to start one that is installed. */
-const noContainerEngine: ReadonlySet<ErrorCode> = new Set([
-  'engine_unreachable',
-  'engine_start_failed',
-  'setup_impossible',
-]);
 
 export async function chooseEngine(wanted: EngineName, ways: EngineWays): Promise<EngineParts> {
   if (wanted === 'bubblewrap') return await ways.bubblewrap();
@@ -26,7 +20,7 @@ export async function chooseEngine(wanted: EngineName, ways: EngineWays): Promis
   try {
     return await ways.docker();
   } catch (error) {
-    if (!isSallyportError(error) || !noContainerEngine.has(error.code)) throw error;
+    if (!isSallyportError(error) || !noEngine.has(error.code)) throw error;
     missing = error;
   }
   const weaker = await ways.bubblewrap().catch(() => undefined);

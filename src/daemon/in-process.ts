@@ -1,6 +1,6 @@
 /** What a create would ask of an engine on a machine like this one, found out without a daemon and without an engine. */
 
-import { existsSync } from 'node:fs';
+import { lstatSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { boxBody } from '../engines/docker/box-body.ts';
@@ -115,7 +115,8 @@ export async function explainHere(input: SpecInput): Promise<Explained> {
     spec.name ?? (looked.workspace === undefined ? 'sandbox' : workspaceName(looked.workspace.real));
   const containerName = `sallyport-${name}-${anyId.slice(3)}`;
   const { path: folder } = spec.workspace ?? {};
-  const isBuilt = folder !== undefined && existsSync(join(folder, dockerfileName));
+  const isBuilt =
+    folder !== undefined && lstatSync(join(folder, dockerfileName), { throwIfNoEntry: false }) !== undefined;
   const named = spec.image ?? (isBuilt ? undefined : defaultImage(spec));
   const box = plannedBox(plan, {
     name: containerName,

@@ -6,8 +6,9 @@
  */
 
 import type { Evaluation } from '../policy/command-risk/risk.ts';
-import { type ErrorCode, isSallyportError } from '../protocol/errors.ts';
+import { isSallyportError } from '../protocol/errors.ts';
 import type { GuardRecord, GuardResult } from '../protocol/guard.ts';
+import { noEngine } from '../protocol/no-engine.ts';
 import type { GuardedCommand } from './guarded-command.ts';
 import type { HostRun } from './host-run.ts';
 
@@ -62,13 +63,6 @@ const plainLimits = { graceMs: 1000, outputBytes: 256 * 1024 };
 /** C4. */
 const fallbackLimits = { timeoutMs: 10_000, graceMs: 0, outputBytes: 50 * 1024 };
 const recordedCharacters = 10_000;
-
-/** Nothing is there that could hold a sandbox. An engine that is there and broken is another matter, and is told as it is. */
-const noEngine: ReadonlySet<ErrorCode> = new Set([
-  'engine_unreachable',
-  'engine_start_failed',
-  'setup_impossible',
-]);
 
 export async function guardCommand(
   command: GuardedCommand,

@@ -1,6 +1,6 @@
 /**
- * How much a runtime isolates, by the name that the engine has for it. Pure. The engine's configuration decides what is behind a name,
- * and who writes that is trusted.
+ * How much a runtime isolates, by the name that the engine has for it. Pure. The engine's configuration, which is trusted, defines
+ * which program a name is.
  */
 
 /** Asks for the runtime that isolates most of those that the engine has and that work. */

@@ -61,7 +61,7 @@ async function requireLink({ root, tree, targets }: JudgedTree, path: Buffer): P
   const target = await targetOf(tree, path);
   const text = bytes(await insideLink(root, path, target));
   const reached = posix.resolve(bytes(Buffer.from(root)), posix.dirname(bytes(path)), text);
-  if ((await targets.look(reached)) === 'unreadable') throw unreadableLink(root, path, target);
+  if ((await targets.inspect(reached)) === 'unreadable') throw unreadableLink(root, path, target);
 }
 
 async function targetOf(tree: CopyTree, path: Buffer): Promise<Buffer> {

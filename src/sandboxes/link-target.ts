@@ -1,6 +1,6 @@
 /**
- * What a link of a copied tree names, looked at part by part (A5). SECURITY: no link on the way is followed, because a sandbox that
- * has the tree live could lead the look anywhere. It opens what a link names, and never reads it.
+ * Inspects the target of a link of a copied tree, part by part (A5). SECURITY: follows no link on the way, because a sandbox that
+ * has the tree live could lead it anywhere. Opens the target and never reads it.
  */
 
 import { constants } from 'node:fs';
@@ -24,7 +24,7 @@ export class LinkTargets {
   }
 
   /** `reached` is absolute, in the tree, and without `.` and `..`. */
-  async look(reached: string): Promise<LinkTarget> {
+  async inspect(reached: string): Promise<LinkTarget> {
     const parts = reached.slice(this.#root.length).split('/').slice(1);
     let at = this.#root;
     let kind: Kind = 'directory';
@@ -55,7 +55,7 @@ async function kindOf(path: string): Promise<Kind> {
     if (facts.isDirectory()) return 'directory';
     return facts.isFile() ? 'file' : 'other';
   } catch (error) {
-    return failedLook(error);
+    return kindOfFailure(error);
   }
 }
 
@@ -66,11 +66,11 @@ async function openable(path: string): Promise<LinkTarget> {
     await opened.close();
     return 'readable';
   } catch (error) {
-    return failedLook(error);
+    return kindOfFailure(error);
   }
 }
 
-function failedLook(error: unknown): 'missing' | 'unreadable' {
+function kindOfFailure(error: unknown): 'missing' | 'unreadable' {
   const { code = '' } = error as NodeJS.ErrnoException;
   // A link may have any text, also a name that is too long for a file.
   if (['ENOENT', 'ENOTDIR', 'ENAMETOOLONG', 'ELOOP'].includes(code)) return 'missing';

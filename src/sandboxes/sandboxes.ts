@@ -64,7 +64,7 @@ const baseImage = 'base';
 export interface ExplainedBox {
   readonly box: BoxRequest;
   readonly home: BoxHome;
-  /** What the one who asked should know. */
+  /** Remarks for the caller. */
   readonly notes: readonly string[];
 }
 

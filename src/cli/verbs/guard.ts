@@ -33,7 +33,7 @@ function registerGuard({ root, context, act }: Registry): void {
     )
     .option(
       '--image <reference>',
-      'image of the sandbox (default: guard.image of your own file, or the base image)',
+      'image of the sandbox (default: guard.image of your own settings, else images.strict, images.default, the base image)',
     )
     .option(
       '--writable-copy',

@@ -19,7 +19,7 @@ export const adminRoutes = [
         request: z.record(z.string(), z.unknown()),
         docker_run: z.string().optional(),
         command_line: z.string().optional(),
-        /** What the one who asked should know, such as how far the runtime is known. */
+        /** Remarks for the caller, such as how far the runtime is known. */
         notes: z.array(z.string()),
       }),
     },
